@@ -1,0 +1,14 @@
+//! What reduced-precision number formats, and the loss scales that go with them, do to recorded tensors.
+//!
+//! Folders are the data flow, and a module imports only from its left:
+//!
+//! ```text
+//! bytes ─▶ values ─▶ casts ─▶ statistics ─▶ report
+//! error < format < tensor < {source, cast} < stats < report < pipeline < cli
+//! ```
+
+pub mod cast;
+pub mod error;
+pub mod format;
+pub mod source;
+pub mod tensor;

@@ -1,0 +1,1 @@
+//! Caps and checked arithmetic that the readers share.

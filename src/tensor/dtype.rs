@@ -1,0 +1,77 @@
+//! Stored element types: which can be read as numbers, and as which format.
+
+use crate::error::{Error, Result};
+use crate::format::{self, FormatSpec};
+
+/// Order of the bytes of one element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+/// How an element is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dtype {
+    /// A code of a binary format of 4, 8, 16 or 32 bits. Codes of 6 bits fill a byte; codes of 4 bits are
+    /// packed two to a byte, the first in the low half.
+    Float(FormatSpec),
+    /// IEEE 754 binary64.
+    Float64,
+    /// Not a floating-point number: integers, booleans, complex numbers, raw bytes.
+    Other {
+        /// The container's own name for it, such as `I64` or `<V2`.
+        name: String,
+        /// Width of an element in bits.
+        bits: u32,
+    },
+}
+
+impl Dtype {
+    /// The row of a format by its canonical name. Names a row, so it cannot fail for the readers' tables.
+    pub fn float(name: &str) -> Result<Self> {
+        Self::parse(name)
+    }
+
+    /// Reads what a user gives to `--dtype`: any format name, or `float64`.
+    ///
+    /// # Errors
+    /// An unknown name, or a format that has no stored form (only 4, 6, 8, 16 and 32 bits have one).
+    pub fn parse(name: &str) -> Result<Self> {
+        if matches!(name.to_ascii_lowercase().as_str(), "float64" | "fp64" | "f64" | "double") {
+            return Ok(Self::Float64);
+        }
+        let format = format::find(name)?;
+        if matches!(format.bits, 4 | 6 | 8 | 16 | 32) {
+            Ok(Self::Float(format))
+        } else {
+            Err(Error::new(format!("{} has {} bits: no dump stores it", format.name, format.bits)))
+        }
+    }
+
+    /// Width in bits of one stored element.
+    pub fn bits(&self) -> u32 {
+        match self {
+            Self::Float(format) if format.bits == 6 => 8,
+            Self::Float(format) => format.bits,
+            Self::Float64 => 64,
+            Self::Other { bits, .. } => *bits,
+        }
+    }
+
+    /// Name for people: the format's own, or the container's.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Float(format) => format.name,
+            Self::Float64 => "float64",
+            Self::Other { name, .. } => name,
+        }
+    }
+
+    /// Whether elements can be read as numbers as they are.
+    pub fn is_float(&self) -> bool {
+        !matches!(self, Self::Other { .. })
+    }
+}
