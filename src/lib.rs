@@ -11,4 +11,5 @@ pub mod cast;
 pub mod error;
 pub mod format;
 pub mod source;
+pub mod stats;
 pub mod tensor;

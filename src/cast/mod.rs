@@ -2,7 +2,8 @@
 
 pub mod round;
 
-use crate::format::FormatSpec;
+use crate::format::{FormatSpec, exponent_of, pow2};
+use round::{Cast, Class, cast};
 
 /// How a value between two numbers of the target is resolved (IEEE 754-2019 clause 4.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,5 +67,38 @@ impl CastPlan {
     pub fn new(target: FormatSpec) -> Self {
         let overflow = Overflow::default_for(&target);
         Self { target, rounding: Rounding::NearestEven, overflow, scale: 1.0 }
+    }
+
+    /// x · scale as the frameworks form it: one f32 multiplication, rounded to nearest even.
+    pub fn product(&self, x: f32) -> f64 {
+        f64::from(x * self.scale)
+    }
+
+    /// Casts `product`, the rounded x · scale. The class is that of `x`: a product that overflowed or
+    /// vanished on the way is an overflow or an underflow, not an Inf or a zero of the source.
+    pub fn cast(&self, x: f64, product: f64) -> Cast {
+        let q = cast(&self.target, self.rounding, self.overflow, product);
+        let class = match q.class {
+            Class::Inf if x.is_finite() => Class::Overflow,
+            Class::Zero if x != 0.0 => Class::Underflow,
+            class => class,
+        };
+        Cast { class, ..q }
+    }
+
+    /// The value that comes back: q / scale.
+    pub fn dequantise(&self, q: Cast) -> f64 {
+        q.value(&self.target) / f64::from(self.scale)
+    }
+
+    /// Whether the scale only shifts exponents.
+    pub fn scale_is_power_of_two(&self) -> bool {
+        self.scale_log2().is_some()
+    }
+
+    /// log2 of the scale if that is an integer.
+    pub fn scale_log2(&self) -> Option<i32> {
+        let exponent = exponent_of(self.scale.into());
+        (pow2(exponent) == f64::from(self.scale)).then_some(exponent)
     }
 }

@@ -1,0 +1,69 @@
+//! How the magnitudes are spread over powers of two: an exact histogram with exponents read from bits.
+
+use std::collections::BTreeMap;
+
+/// The elements of one binade: 2^e ≤ |x| < 2^(e+1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Binade {
+    /// Number of negative elements.
+    pub negative: u64,
+    /// Number of positive elements.
+    pub positive: u64,
+    /// Number of elements, of either sign, whose magnitude is exactly 2^e.
+    pub at_power: u64,
+}
+
+impl Binade {
+    /// Number of elements of either sign.
+    pub fn total(&self) -> u64 {
+        self.negative + self.positive
+    }
+}
+
+/// Histogram of the exponents of finite nonzero elements.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Binades(BTreeMap<i32, Binade>);
+
+impl Binades {
+    /// Adds `count` elements to binade `exponent`; `at_power` says that their magnitude is 2^`exponent`.
+    pub fn add(&mut self, exponent: i32, negative: bool, at_power: bool, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let binade = self.0.entry(exponent).or_default();
+        *(if negative { &mut binade.negative } else { &mut binade.positive }) += count;
+        binade.at_power += if at_power { count } else { 0 };
+    }
+
+    /// Adds another histogram.
+    pub fn merge(&mut self, other: &Self) {
+        for (&exponent, binade) in &other.0 {
+            let sum = self.0.entry(exponent).or_default();
+            sum.negative += binade.negative;
+            sum.positive += binade.positive;
+            sum.at_power += binade.at_power;
+        }
+    }
+
+    /// The occupied binades, smallest magnitudes first, as (exponent, counts).
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (i32, &Binade)> {
+        self.0.iter().map(|(&exponent, binade)| (exponent, binade))
+    }
+
+    /// Exponents of the smallest and the largest occupied binade.
+    pub fn range(&self) -> Option<(i32, i32)> {
+        Some((*self.0.first_key_value()?.0, *self.0.last_key_value()?.0))
+    }
+
+    /// Number of elements in binade `exponent`.
+    pub fn count(&self, exponent: i32) -> u64 {
+        self.0.get(&exponent).map_or(0, Binade::total)
+    }
+
+    /// Number of elements with |x| ≤ 2^`exponent`. Exact: what a cast flushes to zero when its threshold
+    /// is that power of two and the tie goes to zero.
+    pub fn at_or_below_power(&self, exponent: i32) -> u64 {
+        let below: u64 = self.0.range(..exponent).map(|(_, binade)| binade.total()).sum();
+        below + self.0.get(&exponent).map_or(0, |binade| binade.at_power)
+    }
+}

@@ -1,0 +1,38 @@
+//! Statistics of a tensor and of what each cast would do to it.
+//!
+//! An accumulator sees chunks of exact values, merges with the accumulator of the chunks that follow,
+//! and finishes into plain numbers. It reads no files and starts no threads. Counts are exact; sums of
+//! squares are those of an f64 evaluation to 1e-9 or better, whatever engine made them:
+//!
+//! * [`bins`]: one histogram serves every format of up to five significand bits;
+//! * [`wide`]: a pass of its own for each wider format;
+//! * [`FormatStats::observe`]: one element at a time through `cast::round`, for all else.
+
+pub mod binades;
+mod bins;
+pub mod element;
+pub mod errors;
+mod tensor;
+mod wide;
+
+pub use binades::Binades;
+pub use element::{ClassCounts, FormatStats, SourceStats};
+pub use errors::ErrorSums;
+pub use tensor::{StatsPlan, TensorAccumulator, TensorStats};
+
+use crate::tensor::Chunk;
+
+/// Something that is computed from all elements of a tensor, chunk by chunk.
+pub trait Accumulate: Send {
+    /// The finished result.
+    type Out: Send;
+
+    /// Takes in the next elements.
+    fn observe(&mut self, chunk: Chunk<'_>);
+
+    /// Takes in what `next` has seen: the elements that follow those of `self`.
+    fn merge(&mut self, next: Self);
+
+    /// Turns what was accumulated into the result.
+    fn finish(self) -> Self::Out;
+}

@@ -1,0 +1,159 @@
+//! The accumulator of one tensor: sends each cast to the engine that can do it, and joins what they say.
+
+use super::Accumulate;
+use super::bins::{BinCast, Bins, TINY};
+use super::element::{FormatStats, SourceStats};
+use super::wide::{BLOCK, Block, WideCast};
+use crate::cast::CastPlan;
+use crate::tensor::Chunk;
+
+/// The casts to make, prepared once for all tensors.
+pub struct StatsPlan {
+    casts: Vec<CastPlan>,
+    engines: Vec<Engine>,
+}
+
+/// How the elements of an f32 chunk reach the statistics of one cast.
+enum Engine {
+    Bins(BinCast),
+    Wide(WideCast),
+    Element,
+}
+
+impl StatsPlan {
+    /// Prepares `casts`; results come in the same order.
+    pub fn new(casts: Vec<CastPlan>) -> Self {
+        let engine = |plan: &CastPlan| {
+            let bins = BinCast::new(plan).map(Engine::Bins);
+            bins.or_else(|| WideCast::new(plan).map(Engine::Wide)).unwrap_or(Engine::Element)
+        };
+        Self { engines: casts.iter().map(engine).collect(), casts }
+    }
+
+    /// The same casts, but every element goes one by one through `cast::round`: the reference that the
+    /// engines are tested against.
+    pub fn element_by_element(casts: Vec<CastPlan>) -> Self {
+        Self { engines: casts.iter().map(|_| Engine::Element).collect(), casts }
+    }
+
+    /// The casts.
+    pub fn casts(&self) -> &[CastPlan] {
+        &self.casts
+    }
+}
+
+/// Everything that is known of a tensor once it has been read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TensorStats {
+    /// The stored values.
+    pub source: SourceStats,
+    /// What each cast of the plan does, in its order.
+    pub formats: Vec<FormatStats>,
+}
+
+impl TensorStats {
+    /// Adds the statistics of another tensor, for the same plan.
+    pub fn merge(&mut self, next: &Self) {
+        self.source.merge(&next.source);
+        self.formats.resize(next.formats.len(), FormatStats::default());
+        for (sum, format) in self.formats.iter_mut().zip(&next.formats) {
+            sum.merge(format);
+        }
+    }
+}
+
+/// Accumulates [`TensorStats`].
+pub struct TensorAccumulator<'p> {
+    plan: &'p StatsPlan,
+    /// What did not go through the bins.
+    stats: TensorStats,
+    f32: Option<Box<SingleEngine>>,
+}
+
+/// What the engines for f32 chunks need. Large, so it is made only for tensors that have such chunks.
+struct SingleEngine {
+    bins: Bins,
+    block: Block,
+}
+
+impl<'p> TensorAccumulator<'p> {
+    /// An accumulator that has seen nothing.
+    pub fn new(plan: &'p StatsPlan) -> Self {
+        let formats = vec![FormatStats::default(); plan.casts.len()];
+        Self { plan, stats: TensorStats { source: SourceStats::default(), formats }, f32: None }
+    }
+
+    fn observe_f32(&mut self, values: &[f32]) {
+        let engine =
+            self.f32.get_or_insert_with(|| Box::new(SingleEngine { bins: Bins::new(), block: Block::new() }));
+        let SingleEngine { bins, block } = &mut **engine;
+        for values in values.chunks(BLOCK) {
+            block.load(values);
+            let tiny = bins.observe(values);
+            let casts = self.plan.engines.iter().zip(&self.plan.casts);
+            for ((engine, plan), stats) in casts.zip(&mut self.stats.formats) {
+                match engine {
+                    Engine::Bins(_) if tiny == 0 => {}
+                    Engine::Bins(_) => observe_each(plan, stats, values.iter().filter(|x| is_tiny(**x))),
+                    Engine::Wide(cast) if cast.exact(block) => cast.observe(block, stats),
+                    Engine::Wide(_) | Engine::Element => observe_each(plan, stats, values.iter()),
+                }
+            }
+            if tiny > 0 {
+                for &x in values.iter().filter(|x| is_tiny(**x)) {
+                    self.stats.source.observe(x.into(), 1);
+                }
+            }
+        }
+    }
+
+    fn observe_f64(&mut self, values: &[f64]) {
+        for &x in values {
+            self.stats.source.observe(x, 1);
+            for (plan, stats) in self.plan.casts.iter().zip(&mut self.stats.formats) {
+                stats.observe(plan, x, x * f64::from(plan.scale), 1);
+            }
+        }
+    }
+}
+
+impl Accumulate for TensorAccumulator<'_> {
+    type Out = TensorStats;
+
+    fn observe(&mut self, chunk: Chunk<'_>) {
+        match chunk {
+            Chunk::F32(values) => self.observe_f32(values),
+            Chunk::F64(values) => self.observe_f64(values),
+        }
+    }
+
+    fn merge(&mut self, next: Self) {
+        self.stats.merge(&next.stats);
+        match (&mut self.f32, next.f32) {
+            (Some(engine), Some(next)) => engine.bins.merge(&next.bins),
+            (none, next) => *none = none.take().or(next),
+        }
+    }
+
+    fn finish(mut self) -> TensorStats {
+        if let Some(engine) = self.f32 {
+            engine.bins.add_source(&mut self.stats.source);
+            for (cast, stats) in self.plan.engines.iter().zip(&mut self.stats.formats) {
+                if let Engine::Bins(cast) = cast {
+                    engine.bins.add_format(cast, stats);
+                }
+            }
+        }
+        self.stats
+    }
+}
+
+fn is_tiny(x: f32) -> bool {
+    x != 0.0 && x.abs() < TINY
+}
+
+fn observe_each<'a>(plan: &CastPlan, stats: &mut FormatStats, values: impl Iterator<Item = &'a f32>) {
+    for &x in values {
+        stats.observe(plan, x.into(), plan.product(x), 1);
+    }
+}
