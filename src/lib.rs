@@ -10,6 +10,8 @@
 pub mod cast;
 pub mod error;
 pub mod format;
+pub mod pipeline;
+pub mod report;
 pub mod source;
 pub mod stats;
 pub mod tensor;

@@ -1,5 +1,6 @@
 //! Stored bytes → exact values. Every format of up to 32 bits widens to f32 without rounding; f64 stays.
 
+use super::TensorInfo;
 use super::dtype::{ByteOrder, Dtype};
 use crate::error::{Error, Result};
 use crate::format::decode::decode;
@@ -32,6 +33,7 @@ impl Chunk<'_> {
 /// Turns the stored bytes of one tensor into [`Chunk`]s. Holds one chunk's worth of buffers.
 pub struct Decoder {
     kind: Kind,
+    dtype: Dtype,
     byte_order: ByteOrder,
     singles: Vec<f32>,
     doubles: Vec<f64>,
@@ -50,11 +52,12 @@ enum Kind {
 }
 
 impl Decoder {
-    /// A decoder for elements of type `dtype`.
+    /// A decoder for the elements of `info`.
     ///
     /// # Errors
-    /// `dtype` is not a floating-point type.
-    pub fn new(dtype: &Dtype, byte_order: ByteOrder) -> Result<Self> {
+    /// Its type is not a floating-point type.
+    pub fn new(info: &TensorInfo) -> Result<Self> {
+        let TensorInfo { dtype, byte_order, .. } = info;
         let kind = match dtype {
             Dtype::Float64 => Kind::Double,
             Dtype::Float(format) if is_binary32(format) => Kind::Single,
@@ -69,7 +72,13 @@ impl Decoder {
                 )));
             }
         };
-        Ok(Self { kind, byte_order, singles: Vec::new(), doubles: Vec::new(), raw: Vec::new() })
+        let (dtype, byte_order) = (dtype.clone(), *byte_order);
+        Ok(Self { kind, dtype, byte_order, singles: Vec::new(), doubles: Vec::new(), raw: Vec::new() })
+    }
+
+    /// Whether this decoder also reads `info`.
+    pub fn reads(&self, info: &TensorInfo) -> bool {
+        self.dtype == info.dtype && self.byte_order == info.byte_order
     }
 
     /// Reads `elements` elements through `read`, which fills a buffer with their stored bytes.

@@ -1,0 +1,139 @@
+//! The spine: for each tensor read → decode → observe, in parallel, merged in the order of the file.
+//!
+//! The work is cut at fixed places, so the same input gives the same result for any number of threads,
+//! and memory is bounded by threads × segment whatever the size of the file.
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::error::Result;
+use crate::source::TensorSource;
+use crate::stats::Accumulate;
+use crate::tensor::{Decoder, TensorInfo};
+
+/// Elements read and observed at a time: 256 KiB of f32, which stays in the second-level cache.
+const CHUNK: u64 = 1 << 16;
+/// Elements that go into one accumulator before it is merged.
+const SEGMENT: u64 = 1 << 22;
+
+/// One tensor to read.
+pub struct Task<'a> {
+    /// The dump it is in.
+    pub source: &'a dyn TensorSource,
+    /// Its position in [`TensorSource::tensors`].
+    pub index: usize,
+    /// What it is, possibly read as another element type than the dump says.
+    pub info: TensorInfo,
+}
+
+/// Accumulates every task's elements. Results come in the order of `tasks`; a tensor that cannot be read
+/// does not stop the others. `read` is told the number of bytes after each chunk, from any thread.
+pub fn run<A: Accumulate>(
+    tasks: &[Task<'_>],
+    threads: NonZero<usize>,
+    new: impl Fn() -> A + Sync,
+    read: impl Fn(u64) + Sync,
+) -> Vec<Result<A::Out>> {
+    let segments: Vec<(usize, u64)> = tasks
+        .iter()
+        .enumerate()
+        .flat_map(|(task, Task { info, .. })| {
+            (0..info.elements.div_ceil(SEGMENT).max(1)).map(move |number| (task, number))
+        })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let merging: Vec<_> = tasks.iter().map(|_| Mutex::new(InOrder::default())).collect();
+    let work = || {
+        let mut decoder = None;
+        while let Some(&(task, number)) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = observe_segment(&tasks[task], number, new(), &mut decoder, &read);
+            let mut in_order = merging[task].lock().unwrap_or_else(PoisonError::into_inner);
+            in_order.add(number, outcome, tasks[task].info.elements.div_ceil(SEGMENT).max(1));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads.get().min(segments.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let finished = merging.into_iter().zip(tasks).map(|(in_order, task)| {
+        let in_order = in_order.into_inner().unwrap_or_else(PoisonError::into_inner);
+        in_order
+            .finished
+            .unwrap_or_else(|| Ok(new().finish()))
+            .map_err(|error| error.in_tensor(&task.info.name))
+    });
+    finished.collect()
+}
+
+fn observe_segment<A: Accumulate>(
+    task: &Task<'_>,
+    number: u64,
+    mut accumulator: A,
+    decoder: &mut Option<Decoder>,
+    read: &(impl Fn(u64) + Sync),
+) -> Result<A> {
+    let info = &task.info;
+    if !decoder.as_ref().is_some_and(|decoder| decoder.reads(info)) {
+        *decoder = None;
+    }
+    let decoder = match decoder {
+        Some(decoder) => decoder,
+        none => none.insert(Decoder::new(info)?),
+    };
+    let end = info.elements.min((number + 1) * SEGMENT);
+    let mut first = number * SEGMENT;
+    while first < end {
+        let count = CHUNK.min(end - first);
+        // Chunks start at multiples of 2^16 elements, so packed ones start on a byte.
+        let offset = first * u64::from(info.dtype.bits()) / 8;
+        let mut bytes = 0;
+        let chunk = decoder.chunk(count as usize, |buffer| {
+            bytes = buffer.len() as u64;
+            task.source.read_at(task.index, offset, buffer)
+        })?;
+        accumulator.observe(chunk);
+        read(bytes);
+        first += count;
+    }
+    Ok(accumulator)
+}
+
+/// Merges the accumulators of a tensor's segments in order, whatever the order they arrive in.
+struct InOrder<A: Accumulate> {
+    merged: Option<Result<A>>,
+    next: u64,
+    waiting: BTreeMap<u64, Result<A>>,
+    /// Finished as soon as the last segment is in, so that large accumulators do not pile up.
+    finished: Option<Result<A::Out>>,
+}
+
+impl<A: Accumulate> Default for InOrder<A> {
+    fn default() -> Self {
+        Self { merged: None, next: 0, waiting: BTreeMap::new(), finished: None }
+    }
+}
+
+impl<A: Accumulate> InOrder<A> {
+    fn add(&mut self, number: u64, outcome: Result<A>, total: u64) {
+        self.waiting.insert(number, outcome);
+        while let Some(outcome) = self.waiting.remove(&self.next) {
+            self.next += 1;
+            self.merged = Some(match (self.merged.take(), outcome) {
+                (Some(Ok(mut merged)), Ok(next)) => {
+                    merged.merge(next);
+                    Ok(merged)
+                }
+                (Some(Err(first)), _) => Err(first),
+                (_, outcome) => outcome,
+            });
+        }
+        if self.next == total {
+            self.finished = self.merged.take().map(|merged| merged.map(Accumulate::finish));
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The report of `histogram`: what each format does to each tensor.
+
+mod findings;
+mod model;
+
+pub use model::{Cell, FormatRow, HistogramReport, Input, Options, Subject};

@@ -1,0 +1,98 @@
+//! The only way from a number to text.
+
+use serde::{Serialize, Serializer};
+
+/// A figure in a report. JSON has no NaN or Inf, so these become the strings "nan", "inf" and "-inf".
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Num(pub f64);
+
+impl Serialize for Num {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0.is_finite() {
+            serializer.serialize_f64(self.0)
+        } else {
+            serializer.serialize_str(&full(self.0))
+        }
+    }
+}
+
+/// The shortest text that reads back as the same number.
+pub fn full(x: f64) -> String {
+    if x.is_nan() {
+        "nan".into()
+    } else if x.is_infinite() {
+        if x > 0.0 { "inf".into() } else { "-inf".into() }
+    } else if x == 0.0 || (1e-5..1e17).contains(&x.abs()) {
+        format!("{x}")
+    } else {
+        format!("{x:e}")
+    }
+}
+
+/// About `digits` significant digits, for tables: plain between 0.001 and 10^6, else with an exponent.
+pub fn short(x: f64, digits: usize) -> String {
+    if !x.is_finite() || x == 0.0 {
+        return full(x);
+    }
+    let rounded = format!("{x:.*e}", digits.saturating_sub(1));
+    let exponent = rounded.split_once('e').and_then(|(_, e)| e.parse::<i32>().ok()).unwrap_or(0);
+    if (-3..6).contains(&exponent) {
+        let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
+        format!("{x:.decimals$}")
+    } else {
+        let (mantissa, _) = rounded.split_once('e').unwrap_or((&rounded, ""));
+        format!("{mantissa}e{exponent}")
+    }
+}
+
+/// A share in percent, from counts, that never shows 0 for something or 100 for not quite all.
+pub fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "–".into();
+    }
+    if part == 0 {
+        return "0".into();
+    }
+    let share = 100.0 * part as f64 / whole as f64;
+    if part < whole && share >= 99.995 {
+        ">99.99".into()
+    } else if share < 0.000_95 {
+        "<0.001".into()
+    } else if share < 0.095 {
+        format!("{share:.3}")
+    } else if share < 9.995 {
+        format!("{share:.2}")
+    } else if part < whole {
+        format!("{share:.1}").replace("100.0", "99.99")
+    } else {
+        "100".into()
+    }
+}
+
+/// A count with its thousands apart: 1 234 567.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A size in bytes with a binary unit.
+pub fn bytes(n: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if n < 1024 {
+        return format!("{n} B");
+    }
+    let mut size = n as f64 / 1024.0;
+    let mut unit = 0;
+    while size >= 1023.95 && unit + 1 < UNITS.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    if size < 9.95 { format!("{size:.1} {}", UNITS[unit]) } else { format!("{size:.0} {}", UNITS[unit]) }
+}
