@@ -1,15 +1,58 @@
-//! Finished statistics → something to read: one model a subcommand, one file an output.
+//! Finished statistics → something to read: one model a subcommand, one function an output.
 //!
 //! Nothing here computes statistics. An output is a row of [`OUTPUTS`]; every subcommand's report can be
 //! rendered by each.
 
 pub mod histogram;
 pub mod number;
+pub mod save;
+pub mod style;
+mod table;
+
+use std::io::{self, Write};
 
 use serde::Serialize;
 
 /// Version of the layout of the JSON reports. Grows when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
+
+/// What a subcommand found, ready for any output.
+pub trait Report {
+    /// Every figure at full precision, with the definitions and options that fix its meaning.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    fn json(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Every figure at full precision, one row an observation.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Tables and sentences for a pull request.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    fn markdown(&self, out: &mut dyn Write) -> io::Result<()>;
+}
+
+/// A kind of file that `--save` can write.
+pub struct Output {
+    /// The extension that asks for it.
+    pub extension: &'static str,
+    /// What it is, for `--help`.
+    pub about: &'static str,
+    /// Renders a report.
+    pub render: fn(&dyn Report, &mut dyn Write) -> io::Result<()>,
+}
+
+/// Every kind of file that `--save` can write.
+pub const OUTPUTS: &[Output] = &[
+    Output { extension: "json", about: "all figures with their definitions", render: |report, out| report.json(out) },
+    Output { extension: "csv", about: "all figures, one row an observation", render: |report, out| report.csv(out) },
+    Output { extension: "md", about: "the tables, for a pull request", render: |report, out| report.markdown(out) },
+];
 
 /// Which program made a report.
 #[derive(Clone, Debug, Serialize)]
@@ -23,4 +66,9 @@ pub struct Tool {
 impl Tool {
     /// This build.
     pub const THIS: Self = Self { name: "amp-inspect", version: env!("CARGO_PKG_VERSION") };
+}
+
+fn json(model: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, model)?;
+    out.write_all(b"\n")
 }

@@ -12,6 +12,7 @@ pub mod binades;
 mod bins;
 pub mod element;
 pub mod errors;
+pub mod scales;
 mod tensor;
 mod wide;
 

@@ -1,8 +1,145 @@
 //! What the figures mean, in sentences, each derived from the counts.
 
-use super::HistogramReport;
+use super::{Cell, FormatRow, HistogramReport};
+use crate::report::number::{count, percent, short};
+use crate::stats::SourceStats;
+use crate::stats::scales::{MAX_FLUSHED_SHARE, SafeScales, flushed, largest_without_overflow};
 
-/// Sentences for the whole report, most important first.
-pub(super) fn findings(_report: &HistogramReport) -> Vec<String> {
-    Vec::new()
+/// Sentences for the whole report, most important first. `source` has the values of all tensors.
+pub(super) fn findings(report: &HistogramReport, source: &SourceStats) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let not_finite = source.nan + source.inf();
+    if not_finite > 0 {
+        sentences.push(format!(
+            "{} of the stored values {} NaN or Inf already: no format and no scale changes that.",
+            count(not_finite),
+            if not_finite == 1 { "is" } else { "are" },
+        ));
+    }
+    if source.nonzero_finite() == 0 {
+        sentences.push("There is no finite nonzero value to cast.".into());
+        return sentences;
+    }
+    let verdicts: Vec<Verdict<'_>> = report
+        .formats
+        .iter()
+        .zip(&report.total.formats)
+        .map(|(row, cell)| Verdict::new(row, cell, source))
+        .collect();
+    sentences.extend(kept(&verdicts));
+    sentences.extend(verdicts.iter().filter_map(Verdict::helped_by_a_scale));
+    sentences.extend(hopeless(&verdicts, source));
+    sentences
+}
+
+/// One format's fate.
+struct Verdict<'a> {
+    row: &'a FormatRow,
+    cell: &'a Cell,
+    nonzero: u64,
+    fate: Fate,
+}
+
+enum Fate {
+    /// As cast, it flushes next to nothing and overflows nothing.
+    Keeps,
+    /// Some power-of-two scales would.
+    NeedsScale(SafeScales),
+    /// None would. The most that fits without overflow still flushes this many.
+    NoScale { flushed: u64 },
+}
+
+impl<'a> Verdict<'a> {
+    fn new(row: &'a FormatRow, cell: &'a Cell, source: &SourceStats) -> Self {
+        let nonzero = source.nonzero_finite();
+        let format = &row.plan.target;
+        let fate = if cell.overflow == 0 && cell.underflow as f64 <= MAX_FLUSHED_SHARE * nonzero as f64 {
+            Fate::Keeps
+        } else if let Some(scales) = SafeScales::find(source, format) {
+            Fate::NeedsScale(scales)
+        } else {
+            let best = largest_without_overflow(source, format).unwrap_or(0);
+            Fate::NoScale { flushed: flushed(source, format, best) }
+        };
+        Self { row, cell, nonzero, fate }
+    }
+
+    fn helped_by_a_scale(&self) -> Option<String> {
+        let Fate::NeedsScale(scales) = &self.fate else { return None };
+        let range = if scales.smallest == scales.largest {
+            format!("a scale of 2^{}", scales.largest)
+        } else {
+            format!("a scale between 2^{} and 2^{}", scales.smallest, scales.largest)
+        };
+        Some(format!(
+            "{} {}; {range} would flush at most 0.01 % and overflow nothing.",
+            self.row.name,
+            self.losses()
+        ))
+    }
+
+    /// `loses 31.2 % of the nonzero values to zero and 0.5 % to overflow`
+    fn losses(&self) -> String {
+        let share = |part| format!("{} %", percent(part, self.nonzero));
+        match (self.cell.underflow, self.cell.overflow) {
+            (under, 0) => format!("loses {} of the nonzero values to zero", share(under)),
+            (0, over) => format!("loses {} of the nonzero values to overflow", share(over)),
+            (under, over) => {
+                format!(
+                    "loses {} of the nonzero values to zero and {} to overflow",
+                    share(under),
+                    share(over)
+                )
+            }
+        }
+    }
+}
+
+/// The formats that keep the values, with the price in precision.
+fn kept(verdicts: &[Verdict<'_>]) -> Option<String> {
+    let keeping: Vec<_> = verdicts.iter().filter(|verdict| matches!(verdict.fate, Fate::Keeps)).collect();
+    let described: Vec<String> = keeping
+        .iter()
+        .map(|verdict| match verdict.cell.sqnr_db {
+            Some(sqnr) if sqnr.0.is_finite() => {
+                format!("{} (SQNR {} dB)", verdict.row.name, short(sqnr.0, 3))
+            }
+            _ => format!("{} (exactly)", verdict.row.name),
+        })
+        .collect();
+    let all = keeping.iter().all(|verdict| verdict.cell.underflow == 0);
+    let what = if all { "every value in range" } else { "at least 99.99 % of the values in range" };
+    let verb = if keeping.len() == 1 { "keeps" } else { "keep" };
+    (!keeping.is_empty()).then(|| format!("{} {verb} {what}.", list(&described)))
+}
+
+/// The formats that no single scale can save.
+fn hopeless(verdicts: &[Verdict<'_>], source: &SourceStats) -> Option<String> {
+    let lost: Vec<String> = verdicts
+        .iter()
+        .filter_map(|verdict| match verdict.fate {
+            Fate::NoScale { flushed } => {
+                Some(format!("{} ({} %)", verdict.row.name, percent(flushed, verdict.nonzero)))
+            }
+            _ => None,
+        })
+        .collect();
+    let binades = source.dynamic_range_log2()?;
+    (!lost.is_empty()).then(|| {
+        format!(
+            "The values span {} binades, more than one scale can fit into {}: in brackets what is flushed even at the \
+             largest scale without overflow.",
+            short(binades, 3),
+            list(&lost)
+        )
+    })
+}
+
+/// `a`, `a and b`, `a, b and c`
+fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
 }

@@ -1,6 +1,30 @@
 //! The report of `histogram`: what each format does to each tensor.
 
+mod axis;
 mod findings;
+mod metric;
 mod model;
+mod terminal;
+mod text;
 
+use std::io::{self, Write};
+
+pub use axis::{Limits, Zone, span};
+pub use metric::{Metric, SORTS, Sort};
 pub use model::{Cell, FormatRow, HistogramReport, Input, Options, Subject};
+
+use super::{Report, json};
+
+impl Report for HistogramReport {
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        json(self, out)
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_csv(out)
+    }
+
+    fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_markdown(out)
+    }
+}

@@ -6,6 +6,7 @@ use serde::ser::SerializeMap;
 use super::super::number::Num;
 use super::super::{SCHEMA_VERSION, Tool};
 use super::findings;
+use super::metric::Sort;
 use crate::cast::CastPlan;
 use crate::stats::{Binades, FormatStats, SourceStats, TensorStats};
 use crate::tensor::TensorInfo;
@@ -41,7 +42,7 @@ pub struct HistogramReport {
 }
 
 /// The options that fixed the figures.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Options {
     /// Factor applied to every element before the cast.
     pub scale: f32,
@@ -55,8 +56,9 @@ pub struct Options {
     pub tensor: Option<String>,
     /// No tensors whose name matches.
     pub exclude: Option<String>,
-    /// What the tensors are sorted by.
-    pub sort: &'static str,
+    /// What the tensors are sorted by in tables.
+    #[serde(serialize_with = "sort_name")]
+    pub sort: Sort,
 }
 
 /// A format and its limits. With `options.scale` other than 1 the limits apply to x·scale.
@@ -249,7 +251,7 @@ impl HistogramReport {
     pub fn conclude(&mut self, total: &TensorStats) {
         let casts: Vec<_> = self.formats.iter().map(|row| row.plan).collect();
         self.total = Subject::new(None, "all tensors", &[], "", total, &casts);
-        self.findings = findings::findings(self);
+        self.findings = findings::findings(self, &total.source);
     }
 }
 
@@ -353,6 +355,10 @@ where
         map.serialize_entry(key, value)?;
     }
     map.end()
+}
+
+fn sort_name<S: serde::Serializer>(sort: &Sort, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(sort.name())
 }
 
 fn binade_rows<S: serde::Serializer>(binades: &Binades, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,0 +1,47 @@
+//! The command line: what was typed → a plan → the library → an exit code. Computes nothing.
+
+mod args;
+mod histogram;
+mod inputs;
+mod output;
+mod progress;
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// How a run ended, apart from errors.
+enum Outcome {
+    /// Everything was done.
+    Done,
+    /// The result was given, but some of the input could not be read.
+    Incomplete,
+}
+
+/// Runs the program: 0 done, 2 wrong usage or something that could not be read or written.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match args::Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = error.exit_code();
+            // Help goes to standard output; a reader that hangs up early is no failure.
+            return match error.print() {
+                Err(broken) if broken.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(2),
+                _ => ExitCode::from(code as u8),
+            };
+        }
+    };
+    let outcome = match cli.command {
+        args::Command::Histogram(args) => histogram::run(args),
+    };
+    match outcome {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Incomplete) => ExitCode::from(2),
+        Err(error) => {
+            output::complain(&error.to_string());
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Where results and talk go: standard output, standard error, and the files asked for.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use super::args::OutputArgs;
+use crate::error::{Error, Result};
+use crate::report::Report;
+use crate::report::save::Target;
+use crate::report::style::{Paint, View};
+
+/// Everything that has to be written at the end, checked at the start.
+pub(super) struct Outputs {
+    args: OutputArgs,
+    targets: Vec<Target>,
+}
+
+impl Outputs {
+    /// Reserves the files to save.
+    pub(super) fn prepare(args: OutputArgs) -> Result<Self> {
+        let targets = args.save.iter().map(|path| Target::reserve(path)).collect::<Result<_>>()?;
+        Ok(Self { args, targets })
+    }
+
+    /// Says something beside the result, unless told to be quiet.
+    pub(super) fn notice(&self, text: &str) {
+        if !self.args.quiet {
+            say(&format!("note: {text}"));
+        }
+    }
+
+    /// Saves the files, then writes the result to standard output.
+    pub(super) fn write<R: Report>(
+        self,
+        report: &R,
+        terminal: impl FnOnce(&R, &View, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<()> {
+        for target in self.targets {
+            target.save(report)?;
+        }
+        let stdout = io::stdout();
+        let view = View {
+            width: width(),
+            paint: Paint { on: stdout.is_terminal() && !self.args.no_color && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) },
+            top: self.args.top,
+        };
+        let mut out = BufWriter::new(stdout.lock());
+        let written = if self.args.json {
+            report.json(&mut out)
+        } else if self.args.csv {
+            report.csv(&mut out)
+        } else {
+            terminal(report, &view, &mut out)
+        };
+        match written.and_then(|()| out.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Error::io("cannot write to standard output", &error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reports a failure on standard error.
+pub(super) fn complain(text: &str) {
+    say(&format!("amp-inspect: {text}"));
+}
+
+fn say(text: &str) {
+    // Nothing can be done about a standard error that is closed.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Columns of the terminal, or 80; `COLUMNS` overrides.
+fn width() -> usize {
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let width = asked.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into()));
+    width.unwrap_or(80).clamp(60, 240)
+}

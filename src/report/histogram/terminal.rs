@@ -1,0 +1,287 @@
+//! The report on a terminal: what was read, the histogram with every format's zones, tables, sentences.
+
+use std::io::{self, Write};
+
+use super::axis::{Columns, Limits, Zone, span};
+use super::metric::{Metric, Sort};
+use super::{Cell, HistogramReport, Subject};
+use crate::error::escape;
+use crate::report::number::{Num, bytes, count, percent, short};
+use crate::report::style::{Paint, View};
+use crate::report::table::{Align, Table};
+
+/// Rows of the histogram.
+const HEIGHT: usize = 8;
+/// Widest column of the histogram, in characters.
+const WIDEST: usize = 4;
+
+impl HistogramReport {
+    /// Writes the report for people.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn terminal(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        self.heading(view, out)?;
+        self.histogram(view, out)?;
+        self.formats_table(view, out)?;
+        if self.tensors.len() > 1 {
+            self.tensors_table(view, out)?;
+        }
+        if !self.findings.is_empty() {
+            writeln!(out)?;
+            for sentence in &self.findings {
+                for line in wrap(sentence, view.width) {
+                    writeln!(out, "{line}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn heading(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        let paint = view.paint;
+        let size: u64 = self.inputs.iter().map(|input| input.bytes).sum();
+        let read = format!(
+            "{}, {} {}, {}",
+            plural(self.tensors.len() as u64, "tensor"),
+            plural(self.total.elements, "element"),
+            self.dtypes(),
+            bytes(size)
+        );
+        let what = match self.inputs.as_slice() {
+            [only] => {
+                let facts =
+                    only.metadata.iter().map(|(key, value)| format!(", {key} {value}")).collect::<String>();
+                format!("{}: {read}{}", paint.bold(&escape(&only.path)), escape(&facts))
+            }
+            inputs => format!("{}: {read}", paint.bold(&format!("{} files", inputs.len()))),
+        };
+        writeln!(out, "{what}")?;
+        let total = &self.total;
+        let range = match (total.amin, total.amax, total.dynamic_range_log2) {
+            (Some(Num(amin)), Some(Num(amax)), Some(Num(range))) => {
+                format!("|x| from {} to {} ({} binades)", short(amin, 3), short(amax, 3), short(range, 3))
+            }
+            _ => "no finite nonzero value".into(),
+        };
+        let share = |part, what| format!(", {} {what}", if part == 0 { "no".into() } else { count(part) });
+        let zeros = format!(", {} % zeros", percent(total.zero, total.elements));
+        let inf = total.positive_inf + total.negative_inf;
+        let scale = if self.options.scale == 1.0 {
+            String::new()
+        } else {
+            format!(", cast at scale {}", self.options.scale)
+        };
+        writeln!(out, "{range}{zeros}{}{}{scale}", share(total.nan, "NaN"), share(inf, "Inf"))
+    }
+
+    fn dtypes(&self) -> String {
+        let mut names: Vec<&str> = self.tensors.iter().map(|tensor| &*tensor.dtype).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.join("/")
+    }
+
+    fn histogram(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        let Some(span) = span(self) else { return Ok(()) };
+        let names = self.formats.iter().map(|row| row.name.len()).max().unwrap_or(0);
+        // name, flushed share, │ zones │, overflow share
+        let left = names + 2 + 7;
+        let room = view.width.saturating_sub(left + 2 + 8).max(16);
+        let columns = Columns::new(span, room);
+        let wide = (room / columns.count as usize).clamp(1, WIDEST);
+        let totals = columns.totals(&self.total.binades);
+        let peak = totals.iter().copied().max().unwrap_or(0).max(1);
+
+        writeln!(out)?;
+        let unit =
+            if columns.binades == 1 { "binade".into() } else { format!("{} binades", columns.binades) };
+        let title = format!("share of the nonzero values in each {unit} of |x|");
+        writeln!(out, "{}{title}", " ".repeat(left + 1))?;
+        for row in (0..HEIGHT).rev() {
+            let label = if row + 1 == HEIGHT {
+                format!("{} %", percent(peak, self.total.nonzero_finite))
+            } else {
+                String::new()
+            };
+            let bars: String = totals.iter().map(|&total| bar(total, peak, row).repeat(wide)).collect();
+            writeln!(out, "{label:>left$} │{}", view.paint.bars(bars.trim_end()))?;
+        }
+        let (ticks, labels) = axis_lines(&columns, wide);
+        writeln!(out, "{:>left$} └{ticks}", "flushed")?;
+        writeln!(out, "{:>left$}  {labels} overflow", "to zero")?;
+        for (row, cell) in self.formats.iter().zip(&self.total.formats) {
+            let limits = Limits::of(row);
+            let mut zones = String::new();
+            for column in 0..columns.count {
+                let zone = columns.zone(&limits, column);
+                zones.push_str(&view.paint.zone(zone, &symbol(zone).repeat(wide)));
+            }
+            let share = |part| format!("{} %", percent(part, self.total.nonzero_finite));
+            let (under, over) = (share(cell.underflow), share(cell.overflow));
+            writeln!(out, "{:<names$}  {under:>7} │{zones}│ {over}", row.name)?;
+        }
+        let legend = [Zone::Flushed, Zone::Subnormal, Zone::Normal, Zone::Overflow]
+            .map(|zone| format!("{} {}", view.paint.zone(zone, &symbol(zone).repeat(2)), zone_name(zone)))
+            .join("   ");
+        writeln!(out, "{}{legend}", " ".repeat(left + 2))
+    }
+
+    fn formats_table(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        let heads = ["underflow %", "subnormal %", "overflow %", "SQNR dB", "max rel err", "headroom bits"];
+        let heads = heads.map(|title| (title, Align::Right));
+        let mut table = Table::new([("all tensors", Align::Left)].into_iter().chain(heads));
+        let metrics = [
+            Metric::Underflow,
+            Metric::Subnormal,
+            Metric::Overflow,
+            Metric::Sqnr,
+            Metric::MaxRel,
+            Metric::Headroom,
+        ];
+        for cell in &self.total.formats {
+            let figures = metrics.iter().map(|metric| metric.text(cell));
+            table.row(std::iter::once(cell.format.to_owned()).chain(figures));
+        }
+        writeln!(out)?;
+        write_table(&table, view, out)
+    }
+
+    fn tensors_table(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        let sort = self.options.sort;
+        let tensors = self.sorted();
+        let shown = if view.top == 0 { tensors.len() } else { view.top.min(tensors.len()) };
+        let figure = super::metric::SORTS.iter().find(|(_, s, _)| *s == Sort::Worst(sort.metric()));
+        let figure = figure.map_or("", |(_, _, meaning)| meaning);
+        writeln!(out)?;
+        writeln!(out, "{}", view.paint.dim(&format!("by tensor: {figure}")))?;
+        let formats: Vec<_> = self.formats.iter().map(|row| (row.name, Align::Right)).collect();
+        let roomy = view.width >= 60 + 10 * formats.len();
+        let about = [("elements", Align::Right), ("amax", Align::Right)];
+        let about = &about[..if roomy { 2 } else { 0 }];
+        let head = [("tensor", Align::Left)].into_iter().chain(about.iter().copied()).chain(formats);
+        let mut table = Table::new(head);
+        for tensor in &tensors[..shown] {
+            let mut row = vec![self.full_name(tensor)];
+            if roomy {
+                row.push(count(tensor.elements));
+                row.push(tensor.amax.map_or("–".into(), |amax| short(amax.0, 3)));
+            }
+            row.extend(tensor.formats.iter().map(|cell: &Cell| sort.metric().text(cell)));
+            table.row(row);
+        }
+        write_table(&table, view, out)?;
+        if shown < tensors.len() {
+            let rest = format!("… {} more; --top 0 shows all {}", tensors.len() - shown, tensors.len());
+            writeln!(out, "{}", view.paint.dim(&rest))?;
+        }
+        Ok(())
+    }
+
+    /// The tensors in the order asked for.
+    pub fn sorted(&self) -> Vec<&Subject> {
+        let mut tensors: Vec<&Subject> = self.tensors.iter().collect();
+        self.options.sort.order(&mut tensors);
+        tensors
+    }
+
+    /// A tensor's name, with the file it is in if there are several.
+    pub(super) fn full_name(&self, tensor: &Subject) -> String {
+        let file = tensor.input.filter(|_| self.inputs.len() > 1).and_then(|index| self.inputs.get(index));
+        match file {
+            Some(file) => escape(&format!("{} {}", file.path, tensor.name)),
+            None => escape(&tensor.name),
+        }
+    }
+}
+
+fn write_table(table: &Table, view: &View, out: &mut dyn Write) -> io::Result<()> {
+    for (index, line) in table.lines(view.width).iter().enumerate() {
+        if index == 0 { writeln!(out, "{}", view.paint.bold(line))? } else { writeln!(out, "{line}")? }
+    }
+    Ok(())
+}
+
+/// One row, counted from the bottom, of the bar for `total`. Something is never drawn as nothing.
+fn bar(total: u64, peak: u64, row: usize) -> &'static str {
+    const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+    let eighths = (total as f64 / peak as f64 * (8 * HEIGHT) as f64).round() as usize;
+    let eighths = eighths.max(usize::from(total > 0));
+    EIGHTHS[eighths.saturating_sub(8 * row).min(8)]
+}
+
+/// The axis with its ticks, and the labels 2^e under them.
+fn axis_lines(columns: &Columns, wide: usize) -> (String, String) {
+    let width = columns.count as usize * wide;
+    let mut ticks = vec!['─'; width];
+    let mut labels = vec![' '; width];
+    // Ticks every so many binades that labels of up to 6 characters keep apart.
+    let step = [1, 2, 4, 8, 16, 32, 64, 128]
+        .into_iter()
+        .find(|step| step % columns.binades == 0 && (step / columns.binades) as usize * wide >= 8)
+        .unwrap_or(8 * columns.binades);
+    for column in 0..columns.count {
+        let exponent = columns.first + column * columns.binades;
+        let at = column as usize * wide;
+        let label = format!("2^{exponent}");
+        if exponent.rem_euclid(step) == 0 && at + label.len() <= width {
+            ticks[at] = '┬';
+            for (offset, c) in label.chars().enumerate() {
+                labels[at + offset] = c;
+            }
+        }
+    }
+    (ticks.into_iter().collect(), labels.into_iter().collect())
+}
+
+fn symbol(zone: Zone) -> &'static str {
+    match zone {
+        Zone::Flushed => "·",
+        Zone::Subnormal => "░",
+        Zone::Normal => "█",
+        Zone::Overflow => "×",
+    }
+}
+
+fn zone_name(zone: Zone) -> &'static str {
+    match zone {
+        Zone::Flushed => "flushed to zero",
+        Zone::Subnormal => "subnormal",
+        Zone::Normal => "normal",
+        Zone::Overflow => "overflow",
+    }
+}
+
+fn plural(n: u64, what: &str) -> String {
+    format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+/// Breaks a sentence into lines of at most `width` columns; continuation lines are indented.
+fn wrap(sentence: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::from("•");
+    for word in sentence.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(std::mem::replace(&mut line, " ".into()));
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
+}
+
+impl Paint {
+    fn bars(self, text: &str) -> String {
+        self.wrap("36", text)
+    }
+
+    fn zone(self, zone: Zone, text: &str) -> String {
+        match zone {
+            Zone::Flushed => self.wrap("31", text),
+            Zone::Subnormal => self.wrap("33", text),
+            Zone::Normal => self.wrap("34", text),
+            Zone::Overflow => self.wrap("35;1", text),
+        }
+    }
+}

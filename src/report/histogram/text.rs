@@ -1,0 +1,153 @@
+//! The report as CSV (a row for each tensor and format) and as Markdown (for a pull request).
+
+use std::io::{self, Write};
+
+use super::metric::{Metric, Sort};
+use super::{Cell, HistogramReport, Subject};
+use crate::error::escape;
+use crate::report::number::{Num, count, full};
+
+/// Most rows of tensors in a Markdown report.
+const MARKDOWN_ROWS: usize = 50;
+
+/// Columns of the CSV: the head, and the figure as text; undefined is empty.
+const CELL_COLUMNS: &[(&str, fn(&Cell) -> String)] = &[
+    ("underflow", |c| c.underflow.to_string()),
+    ("subnormal", |c| c.subnormal.to_string()),
+    ("normal", |c| c.normal.to_string()),
+    ("overflow", |c| c.overflow.to_string()),
+    ("exceeds_max", |c| c.exceeds_max.to_string()),
+    ("underflow_pct", |c| text(c.underflow_pct)),
+    ("underflow_pct_of_all", |c| text(c.underflow_pct_of_all)),
+    ("subnormal_pct", |c| text(c.subnormal_pct)),
+    ("subnormal_pct_of_all", |c| text(c.subnormal_pct_of_all)),
+    ("overflow_pct", |c| text(c.overflow_pct)),
+    ("overflow_pct_of_all", |c| text(c.overflow_pct_of_all)),
+    ("mse", |c| text(c.mse)),
+    ("rel_l2", |c| text(c.rel_l2)),
+    ("sqnr_db", |c| text(c.sqnr_db)),
+    ("max_abs", |c| text(c.max_abs)),
+    ("max_rel", |c| text(c.max_rel)),
+    ("mean_rel", |c| text(c.mean_rel)),
+    ("left_out_of_errors", |c| c.left_out_of_errors.to_string()),
+    ("headroom_log2", |c| text(c.headroom_log2)),
+];
+
+fn text(num: Option<Num>) -> String {
+    num.map_or(String::new(), |num| full(num.0))
+}
+
+impl HistogramReport {
+    /// One row for each tensor and format, and for all tensors together (without a file).
+    pub(super) fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut csv = csv::Writer::from_writer(out);
+        let subject_heads = [
+            "file",
+            "tensor",
+            "shape",
+            "dtype",
+            "elements",
+            "nan",
+            "positive_inf",
+            "negative_inf",
+            "zero",
+            "nonzero_finite",
+            "amax",
+            "amin",
+            "dynamic_range_log2",
+            "mean",
+            "rms",
+            "format",
+            "scale",
+            "overflow_policy",
+        ];
+        let heads = subject_heads.iter().chain(CELL_COLUMNS.iter().map(|(head, _)| head));
+        csv.write_record(heads).map_err(io::Error::other)?;
+        for subject in self.tensors.iter().chain([&self.total]) {
+            for (row, cell) in self.formats.iter().zip(&subject.formats) {
+                let mut record = self.subject_record(subject);
+                record.extend([row.name.to_owned(), self.options.scale.to_string(), row.overflow.to_owned()]);
+                record.extend(CELL_COLUMNS.iter().map(|(_, figure)| figure(cell)));
+                csv.write_record(record).map_err(io::Error::other)?;
+            }
+        }
+        csv.flush()
+    }
+
+    fn subject_record(&self, subject: &Subject) -> Vec<String> {
+        let file = subject
+            .input
+            .and_then(|index| self.inputs.get(index))
+            .map_or(String::new(), |input| input.path.clone());
+        let shape: Vec<String> = subject.shape.iter().map(u64::to_string).collect();
+        vec![
+            file,
+            subject.name.clone(),
+            shape.join("x"),
+            subject.dtype.clone(),
+            subject.elements.to_string(),
+            subject.nan.to_string(),
+            subject.positive_inf.to_string(),
+            subject.negative_inf.to_string(),
+            subject.zero.to_string(),
+            subject.nonzero_finite.to_string(),
+            text(subject.amax),
+            text(subject.amin),
+            text(subject.dynamic_range_log2),
+            text(subject.mean),
+            text(subject.rms),
+        ]
+    }
+
+    /// The tables and sentences.
+    pub(super) fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        let files: Vec<String> = self.inputs.iter().map(|input| format!("`{}`", code(&input.path))).collect();
+        let files = if files.len() > 3 { format!("{} files", files.len()) } else { files.join(", ") };
+        writeln!(out, "### amp-inspect histogram: {files}\n")?;
+        let scale =
+            if self.options.scale == 1.0 { String::new() } else { format!(", scale {}", self.options.scale) };
+        writeln!(out, "{} tensors, {} elements{scale}.\n", self.tensors.len(), count(self.total.elements))?;
+        for sentence in &self.findings {
+            writeln!(out, "- {sentence}")?;
+        }
+        writeln!(
+            out,
+            "\n| format | underflow % | subnormal % | overflow % | SQNR dB | max rel err | headroom bits |"
+        )?;
+        writeln!(out, "|:--|--:|--:|--:|--:|--:|--:|")?;
+        let metrics = [
+            Metric::Underflow,
+            Metric::Subnormal,
+            Metric::Overflow,
+            Metric::Sqnr,
+            Metric::MaxRel,
+            Metric::Headroom,
+        ];
+        for cell in &self.total.formats {
+            let figures: Vec<String> = metrics.iter().map(|metric| metric.text(cell)).collect();
+            writeln!(out, "| {} | {} |", cell.format, figures.join(" | "))?;
+        }
+        let (sort, tensors) = (self.options.sort, self.sorted());
+        let meaning = super::metric::SORTS.iter().find(|(_, s, _)| *s == Sort::Worst(sort.metric()));
+        writeln!(out, "\nBy tensor: {}.\n", meaning.map_or("", |(_, _, meaning)| meaning))?;
+        let names: Vec<&str> = self.formats.iter().map(|row| row.name).collect();
+        writeln!(out, "| tensor | {} |", names.join(" | "))?;
+        writeln!(out, "|:--|{}", "--:|".repeat(names.len()))?;
+        for tensor in tensors.iter().take(MARKDOWN_ROWS) {
+            let figures: Vec<String> = tensor.formats.iter().map(|cell| sort.metric().text(cell)).collect();
+            writeln!(out, "| `{}` | {} |", code(&self.full_name(tensor)), figures.join(" | "))?;
+        }
+        if tensors.len() > MARKDOWN_ROWS {
+            writeln!(out, "\n… and {} more.", tensors.len() - MARKDOWN_ROWS)?;
+        }
+        for notice in self.notices.iter().chain(&self.problems) {
+            writeln!(out, "\n> `{}`", code(notice))?;
+        }
+        Ok(())
+    }
+}
+
+/// Text inside backquotes in a table cell: neither may be closed from within.
+fn code(text: &str) -> String {
+    escape(text).replace('`', "'").replace('|', "\\|")
+}

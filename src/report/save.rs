@@ -1,0 +1,59 @@
+//! Files written whole or not at all: under a temporary name in the same folder, then renamed.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use super::{OUTPUTS, Output, Report};
+use crate::error::{Error, Result};
+
+/// A file to be saved, already known to be writable.
+pub struct Target {
+    path: PathBuf,
+    output: &'static Output,
+    temporary: NamedTempFile,
+}
+
+impl Target {
+    /// Reserves `path`, so that a mistake is told before the work and not after it. An existing file
+    /// stays as it is until [`save`](Self::save).
+    ///
+    /// # Errors
+    /// The extension is unknown, or the folder cannot be written.
+    pub fn reserve(path: &Path) -> Result<Self> {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("").to_ascii_lowercase();
+        let output = OUTPUTS.iter().find(|output| output.extension == extension).ok_or_else(|| {
+            let known: Vec<String> = OUTPUTS.iter().map(|output| format!(".{}", output.extension)).collect();
+            Error::new(format!("cannot save this kind of file; the extensions are {}", known.join(", "))).in_file(path)
+        })?;
+        if path.is_dir() {
+            return Err(Error::new("cannot save: it is a directory").in_file(path));
+        }
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".amp-inspect-");
+        // Temporary files are private by default; a saved report is an ordinary file under the umask.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let temporary = builder.tempfile_in(folder).map_err(|error| Error::io("cannot save", &error).in_file(path))?;
+        Ok(Self { path: path.to_owned(), output, temporary })
+    }
+
+    /// Renders `report` and puts it in place.
+    ///
+    /// # Errors
+    /// The file cannot be written; nothing is left behind.
+    pub fn save(mut self, report: &dyn Report) -> Result<()> {
+        let mut out = BufWriter::new(&mut self.temporary);
+        let rendered = (self.output.render)(report, &mut out).and_then(|()| out.flush());
+        drop(out);
+        rendered.map_err(|error| Error::io("cannot save", &error).in_file(&self.path))?;
+        let persisted = self.temporary.persist(&self.path);
+        persisted.map_err(|failed| Error::io("cannot save", &failed.error).in_file(&self.path))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! Columns of text, aligned, in the width there is.
+
+use unicode_width::UnicodeWidthStr;
+
+/// Which side the text of a column keeps to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Names.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows of cells under a header.
+pub(crate) struct Table {
+    aligns: Vec<Align>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these column heads.
+    pub(crate) fn new(header: impl IntoIterator<Item = (impl Into<String>, Align)>) -> Self {
+        let (titles, aligns) = header.into_iter().map(|(title, align)| (title.into(), align)).unzip();
+        Self { aligns, rows: vec![titles] }
+    }
+
+    /// Adds a row: one cell a column.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// The rows as lines without trailing spaces, the header first. If they would be wider than `width`, the
+    /// first column is shortened in the middle, but never below 8 columns.
+    pub(crate) fn lines(&self, width: usize) -> Vec<String> {
+        const GAP: usize = 2;
+        let mut widths: Vec<usize> = (0..self.aligns.len())
+            .map(|column| {
+                self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
+            })
+            .collect();
+        let total = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        if let Some(first) = widths.first_mut() {
+            *first = (*first).min((*first + width).saturating_sub(total).max(8));
+        }
+        let line = |row: &Vec<String>| {
+            let mut line = String::new();
+            for ((cell, &width), align) in row.iter().zip(&widths).zip(&self.aligns) {
+                if !line.is_empty() {
+                    line.push_str(&" ".repeat(GAP));
+                }
+                let cell = shorten(cell, width);
+                let padding = " ".repeat(width.saturating_sub(cell.width()));
+                match align {
+                    Align::Left => line.extend([&*cell, &padding]),
+                    Align::Right => line.extend([&*padding, &cell]),
+                }
+            }
+            line.truncate(line.trim_end().len());
+            line
+        };
+        self.rows.iter().map(line).collect()
+    }
+}
+
+/// `text` in at most `width` columns, with … in place of its middle: both ends of a tensor's name tell
+/// something.
+pub(crate) fn shorten(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let room = width.saturating_sub(1);
+    let (head, tail) = (room.div_ceil(2), room / 2);
+    let start = take_width(text.chars(), head);
+    let end: String = take_width(text.chars().rev(), tail).chars().rev().collect();
+    format!("{start}…{end}")
+}
+
+fn take_width(chars: impl Iterator<Item = char>, width: usize) -> String {
+    let mut taken = String::new();
+    for c in chars {
+        taken.push(c);
+        if taken.width() > width {
+            taken.pop();
+            break;
+        }
+    }
+    taken
+}
