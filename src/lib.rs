@@ -8,6 +8,7 @@
 //! ```
 
 pub mod cast;
+pub mod cli;
 pub mod error;
 pub mod format;
 pub mod pipeline;

@@ -137,9 +137,9 @@ fn scale(text: &str) -> Result<f32, String> {
         Some(exponent) => exponent.parse::<i32>().map(|exponent| 2_f32.powi(exponent)).ok(),
         None => text.parse::<f32>().ok(),
     };
-    parsed
-        .filter(|scale| scale.is_normal() && *scale > 0.0)
-        .ok_or_else(|| "a scale is a positive number in the range of a 32-bit float, such as 65536 or 2^16".into())
+    parsed.filter(|scale| scale.is_normal() && *scale > 0.0).ok_or_else(|| {
+        "a scale is a positive number in the range of a 32-bit float, such as 65536 or 2^16".into()
+    })
 }
 
 fn overflow_parser() -> impl clap::builder::TypedValueParser<Value = Overflow> {
@@ -156,7 +156,8 @@ fn sort_parser() -> impl clap::builder::TypedValueParser<Value = Sort> {
 }
 
 fn sort_help() -> String {
-    let keys: Vec<String> = SORTS.iter().map(|(name, _, meaning)| format!("  {name:<10} {meaning}")).collect();
+    let keys: Vec<String> =
+        SORTS.iter().map(|(name, _, meaning)| format!("  {name:<10} {meaning}")).collect();
     format!(
         "Order of the tensors in tables, worst first by the first format, and the figure shown:\n{}",
         keys.join("\n")

@@ -40,7 +40,11 @@ impl Outputs {
         let stdout = io::stdout();
         let view = View {
             width: width(),
-            paint: Paint { on: stdout.is_terminal() && !self.args.no_color && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) },
+            paint: Paint {
+                on: stdout.is_terminal()
+                    && !self.args.no_color
+                    && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+            },
             top: self.args.top,
         };
         let mut out = BufWriter::new(stdout.lock());

@@ -49,9 +49,21 @@ pub struct Output {
 
 /// Every kind of file that `--save` can write.
 pub const OUTPUTS: &[Output] = &[
-    Output { extension: "json", about: "all figures with their definitions", render: |report, out| report.json(out) },
-    Output { extension: "csv", about: "all figures, one row an observation", render: |report, out| report.csv(out) },
-    Output { extension: "md", about: "the tables, for a pull request", render: |report, out| report.markdown(out) },
+    Output {
+        extension: "json",
+        about: "all figures with their definitions",
+        render: |report, out| report.json(out),
+    },
+    Output {
+        extension: "csv",
+        about: "all figures, one row an observation",
+        render: |report, out| report.csv(out),
+    },
+    Output {
+        extension: "md",
+        about: "the tables, for a pull request",
+        render: |report, out| report.markdown(out),
+    },
 ];
 
 /// Which program made a report.

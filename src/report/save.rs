@@ -22,10 +22,12 @@ impl Target {
     /// # Errors
     /// The extension is unknown, or the folder cannot be written.
     pub fn reserve(path: &Path) -> Result<Self> {
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("").to_ascii_lowercase();
+        let extension =
+            path.extension().and_then(|extension| extension.to_str()).unwrap_or("").to_ascii_lowercase();
         let output = OUTPUTS.iter().find(|output| output.extension == extension).ok_or_else(|| {
             let known: Vec<String> = OUTPUTS.iter().map(|output| format!(".{}", output.extension)).collect();
-            Error::new(format!("cannot save this kind of file; the extensions are {}", known.join(", "))).in_file(path)
+            Error::new(format!("cannot save this kind of file; the extensions are {}", known.join(", ")))
+                .in_file(path)
         })?;
         if path.is_dir() {
             return Err(Error::new("cannot save: it is a directory").in_file(path));
@@ -39,7 +41,8 @@ impl Target {
         // Temporary files are private by default; a saved report is an ordinary file under the umask.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let temporary = builder.tempfile_in(folder).map_err(|error| Error::io("cannot save", &error).in_file(path))?;
+        let temporary =
+            builder.tempfile_in(folder).map_err(|error| Error::io("cannot save", &error).in_file(path))?;
         Ok(Self { path: path.to_owned(), output, temporary })
     }
 

@@ -26,9 +26,9 @@ pub(super) fn findings(report: &HistogramReport, source: &SourceStats) -> Vec<St
         .zip(&report.total.formats)
         .map(|(row, cell)| Verdict::new(row, cell, source))
         .collect();
-    sentences.extend(kept(&verdicts));
     sentences.extend(verdicts.iter().filter_map(Verdict::helped_by_a_scale));
-    sentences.extend(hopeless(&verdicts, source));
+    sentences.extend(hopeless(&verdicts));
+    sentences.extend(kept(&verdicts));
     sentences
 }
 
@@ -114,7 +114,7 @@ fn kept(verdicts: &[Verdict<'_>]) -> Option<String> {
 }
 
 /// The formats that no single scale can save.
-fn hopeless(verdicts: &[Verdict<'_>], source: &SourceStats) -> Option<String> {
+fn hopeless(verdicts: &[Verdict<'_>]) -> Option<String> {
     let lost: Vec<String> = verdicts
         .iter()
         .filter_map(|verdict| match verdict.fate {
@@ -124,12 +124,10 @@ fn hopeless(verdicts: &[Verdict<'_>], source: &SourceStats) -> Option<String> {
             _ => None,
         })
         .collect();
-    let binades = source.dynamic_range_log2()?;
     (!lost.is_empty()).then(|| {
         format!(
-            "The values span {} binades, more than one scale can fit into {}: in brackets what is flushed even at the \
-             largest scale without overflow.",
-            short(binades, 3),
+            "No single scale brings {} under 0.01 %: in brackets what is still flushed at the largest scale without \
+             overflow. A scale for each block or tensor may.",
             list(&lost)
         )
     })

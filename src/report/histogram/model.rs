@@ -245,6 +245,11 @@ impl HistogramReport {
         let casts: Vec<_> = self.formats.iter().map(|row| row.plan).collect();
         let subject = Subject::new(Some(input), &info.name, &info.shape, info.dtype.name(), stats, &casts);
         self.tensors.push(subject);
+        if let Some(input) = self.inputs.get_mut(input) {
+            input.tensors += 1;
+            input.elements += info.elements;
+            input.bytes += info.bytes();
+        }
     }
 
     /// Sets the figures of all tensors together, and the sentences that follow from them.
@@ -252,6 +257,13 @@ impl HistogramReport {
         let casts: Vec<_> = self.formats.iter().map(|row| row.plan).collect();
         self.total = Subject::new(None, "all tensors", &[], "", total, &casts);
         self.findings = findings::findings(self, &total.source);
+    }
+}
+
+impl Input {
+    /// A file from which nothing has been taken yet.
+    pub fn new(path: String, metadata: Vec<(String, String)>) -> Self {
+        Self { path, metadata, tensors: 0, elements: 0, bytes: 0 }
     }
 }
 

@@ -14,6 +14,8 @@ use crate::report::table::{Align, Table};
 const HEIGHT: usize = 8;
 /// Widest column of the histogram, in characters.
 const WIDEST: usize = 4;
+/// Width of the longest share, `>99.99 %`.
+const SHARE: usize = 8;
 
 impl HistogramReport {
     /// Writes the report for people.
@@ -86,8 +88,8 @@ impl HistogramReport {
         let Some(span) = span(self) else { return Ok(()) };
         let names = self.formats.iter().map(|row| row.name.len()).max().unwrap_or(0);
         // name, flushed share, │ zones │, overflow share
-        let left = names + 2 + 7;
-        let room = view.width.saturating_sub(left + 2 + 8).max(16);
+        let left = names + 2 + SHARE;
+        let room = view.width.saturating_sub(left + 2 + 1 + SHARE).max(16);
         let columns = Columns::new(span, room);
         let wide = (room / columns.count as usize).clamp(1, WIDEST);
         let totals = columns.totals(&self.total.binades);
@@ -119,7 +121,7 @@ impl HistogramReport {
             }
             let share = |part| format!("{} %", percent(part, self.total.nonzero_finite));
             let (under, over) = (share(cell.underflow), share(cell.overflow));
-            writeln!(out, "{:<names$}  {under:>7} │{zones}│ {over}", row.name)?;
+            writeln!(out, "{:<names$}  {under:>SHARE$} │{zones}│ {over}", row.name)?;
         }
         let legend = [Zone::Flushed, Zone::Subnormal, Zone::Normal, Zone::Overflow]
             .map(|zone| format!("{} {}", view.paint.zone(zone, &symbol(zone).repeat(2)), zone_name(zone)))
@@ -130,7 +132,7 @@ impl HistogramReport {
     fn formats_table(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
         let heads = ["underflow %", "subnormal %", "overflow %", "SQNR dB", "max rel err", "headroom bits"];
         let heads = heads.map(|title| (title, Align::Right));
-        let mut table = Table::new([("all tensors", Align::Left)].into_iter().chain(heads));
+        let mut table = Table::new([("format", Align::Left)].into_iter().chain(heads));
         let metrics = [
             Metric::Underflow,
             Metric::Subnormal,
@@ -143,7 +145,13 @@ impl HistogramReport {
             let figures = metrics.iter().map(|metric| metric.text(cell));
             table.row(std::iter::once(cell.format.to_owned()).chain(figures));
         }
+        let of = if self.tensors.len() == 1 {
+            self.full_name(&self.tensors[0])
+        } else {
+            "all tensors together".into()
+        };
         writeln!(out)?;
+        writeln!(out, "{}", view.paint.dim(&format!("{of}: shares are of the nonzero values")))?;
         write_table(&table, view, out)
     }
 

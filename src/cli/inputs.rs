@@ -1,0 +1,117 @@
+//! From the paths and filters that were typed to opened dumps and the tensors to read.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::args::InputArgs;
+use crate::error::{Error, Result};
+use crate::pipeline::Task;
+use crate::source::{TensorSource, discover, open};
+
+/// The dumps that could be opened, and what is to be said about the others.
+pub(super) struct Inputs {
+    dumps: Vec<(PathBuf, Box<dyn TensorSource>)>,
+    filters: InputArgs,
+    /// What was skipped or is odd.
+    pub(super) notices: Vec<String>,
+    /// What could not be read.
+    pub(super) problems: Vec<Error>,
+}
+
+/// A tensor to read, and the dump it is in.
+pub(super) struct Selected<'a> {
+    /// Number of the dump in [`Inputs::dumps`].
+    pub(super) dump: usize,
+    pub(super) task: Task<'a>,
+}
+
+impl Inputs {
+    /// Opens every dump that the paths stand for.
+    pub(super) fn open(filters: InputArgs) -> Self {
+        let found = discover(&filters.paths);
+        let mut inputs = Self { dumps: Vec::new(), filters, notices: Vec::new(), problems: found.problems };
+        if found.skipped > 0 {
+            let (files, are) =
+                if found.skipped == 1 { ("file", "is no dump") } else { ("files", "are no dumps") };
+            inputs.notices.push(format!("skipped {} {files} that {are}", found.skipped));
+        }
+        for path in found.files {
+            match open(&path) {
+                Ok(dump) => {
+                    inputs.problems.extend(dump.problems().iter().map(|error| error.clone().in_file(&path)));
+                    inputs.notices.extend(
+                        dump.notices().iter().map(|notice| notice.clone().in_file(&path).to_string()),
+                    );
+                    inputs.dumps.push((path, dump));
+                }
+                Err(error) => inputs.problems.push(error.in_file(&path)),
+            }
+        }
+        inputs
+    }
+
+    /// The opened dumps.
+    pub(super) fn dumps(&self) -> impl Iterator<Item = (String, &[(String, String)])> {
+        self.dumps.iter().map(|(path, dump)| (path.display().to_string(), dump.metadata()))
+    }
+
+    /// The filters as typed.
+    pub(super) fn filters(&self) -> &InputArgs {
+        &self.filters
+    }
+
+    /// The tensors that the filters leave. What is no float is skipped with a notice.
+    pub(super) fn select(&self) -> (Vec<Selected<'_>>, Vec<String>, Vec<Error>) {
+        let (mut selected, mut problems) = (Vec::new(), Vec::new());
+        let mut skipped: BTreeMap<&str, u64> = BTreeMap::new();
+        for (number, (path, dump)) in self.dumps.iter().enumerate() {
+            for (index, info) in dump.tensors().iter().enumerate() {
+                let wanted = self.filters.tensor.as_ref().is_none_or(|regex| regex.is_match(&info.name));
+                let unwanted = self.filters.exclude.as_ref().is_some_and(|regex| regex.is_match(&info.name));
+                if !wanted || unwanted {
+                    continue;
+                }
+                let info = match &self.filters.dtype {
+                    Some(dtype) => match info.reinterpret(dtype) {
+                        Ok(info) => info,
+                        Err(error) => {
+                            problems.push(error.in_file(path));
+                            continue;
+                        }
+                    },
+                    None if !info.dtype.is_float() => {
+                        *skipped.entry(info.dtype.name()).or_default() += 1;
+                        continue;
+                    }
+                    None => info.clone(),
+                };
+                selected.push(Selected { dump: number, task: Task { source: &**dump, index, info } });
+            }
+        }
+        let notice = |(dtype, count): (&str, u64)| {
+            let tensors = if count == 1 { "tensor" } else { "tensors" };
+            format!(
+                "skipped {count} {tensors} of type {dtype}, which holds no floating-point numbers (--dtype reads it as one)"
+            )
+        };
+        (selected, skipped.into_iter().map(notice).collect(), problems)
+    }
+
+    /// The path of dump `number`.
+    pub(super) fn path(&self, number: usize) -> &PathBuf {
+        &self.dumps[number].0
+    }
+}
+
+/// Refuses to go on with nothing to do.
+pub(super) fn require(selected: &[Selected<'_>], inputs: &Inputs, problems: &[Error]) -> Result<()> {
+    if !selected.is_empty() {
+        return Ok(());
+    }
+    // The reason is the first problem, if there was one.
+    Err(match problems.first() {
+        Some(problem) => problem.clone(),
+        None if inputs.dumps.is_empty() => Error::new("found no dump to read"),
+        None => Error::new("no tensor is left to read: check --tensor, --exclude and --dtype"),
+    })
+}
