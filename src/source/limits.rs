@@ -1,1 +1,63 @@
-//! Caps and checked arithmetic that the readers share.
+//! Caps and checked arithmetic that the readers share: sizes in a header are claims, not facts.
+
+use crate::error::{Error, Result};
+
+/// Longest npy header that is read, in bytes: a hundred times numpy's own limit of 10,000 characters,
+/// so that only damage and attacks meet it.
+pub(super) const NPY_HEADER_BYTES: u64 = 1 << 20;
+
+/// Longest safetensors header that is read, in bytes: the limit of the reference implementation.
+pub(super) const SAFETENSORS_HEADER_BYTES: u64 = 100_000_000;
+
+/// Most dimensions a tensor may have: numpy's and PyTorch's limit.
+pub(super) const RANK: usize = 64;
+
+/// Most arrays that are read from one npy file to which arrays were appended.
+pub(super) const APPENDED_ARRAYS: usize = 100_000;
+
+/// The number of elements of a tensor of shape `shape`.
+///
+/// # Errors
+/// More than [`RANK`] dimensions, or a product beyond 64 bits. A dimension of 0 makes the tensor empty
+/// whatever the others are.
+pub(super) fn element_count(shape: &[u64]) -> Result<u64> {
+    if shape.len() > RANK {
+        return Err(Error::new(format!("shape has {} dimensions, more than {RANK}", shape.len())));
+    }
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    shape
+        .iter()
+        .try_fold(1_u64, |product, &extent| product.checked_mul(extent))
+        .ok_or_else(|| Error::new(format!("shape {} has 2^64 elements or more", show_shape(shape))))
+}
+
+/// The number of bytes that `elements` elements of `bits` bits take.
+///
+/// # Errors
+/// A number of bits beyond 64 bits or that is not a whole number of bytes.
+pub(super) fn stored_bytes(elements: u64, bits: u32) -> Result<u64> {
+    let total = elements
+        .checked_mul(u64::from(bits))
+        .ok_or_else(|| Error::new(format!("{elements} elements of {bits} bits are 2^64 bits or more")))?;
+    if total % 8 == 0 {
+        Ok(total / 8)
+    } else {
+        Err(Error::new(format!("{elements} elements of {bits} bits are not a whole number of bytes")))
+    }
+}
+
+/// A shape as people write it: `(2, 3)`, `()`.
+pub(super) fn show_shape(shape: &[u64]) -> String {
+    let extents: Vec<_> = shape.iter().map(u64::to_string).collect();
+    format!("({})", extents.join(", "))
+}
+
+/// Untrusted text cut to what fits in a sentence, in quotes, with control characters escaped.
+pub(super) fn quote(text: &str) -> String {
+    const SHOWN: usize = 40;
+    let shown: String = text.chars().take(SHOWN).collect();
+    let dots = if shown.len() < text.len() { "…" } else { "" };
+    format!("'{}{dots}'", crate::error::escape(&shown))
+}

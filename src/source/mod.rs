@@ -1,14 +1,22 @@
 //! Bytes in: what every reader offers, the table of readers, and how a file finds its reader.
+//!
+//! A file is what its first bytes say, whatever it is called: archives named `.npy`, git-lfs pointers
+//! named `.safetensors` and halves of files are everyday dumps.
 
+mod discover;
+mod file;
+mod known;
 mod limits;
 mod npy;
 mod safetensors;
 
-use std::fs::File;
 use std::path::Path;
 
+pub use discover::{Discovery, discover};
+use file::DumpFile;
+
 use crate::error::{Error, Result};
-use crate::tensor::{Dtype, TensorInfo};
+use crate::tensor::TensorInfo;
 
 /// A dump that has been opened and whose directory of tensors has been read and checked.
 pub trait TensorSource: Send + Sync {
@@ -20,9 +28,100 @@ pub trait TensorSource: Send + Sync {
         &[]
     }
 
+    /// Tensors that the dump names but that cannot be read, one error each; the others can. A dump may
+    /// have no tensors and only problems.
+    fn problems(&self) -> &[Error] {
+        &[]
+    }
+
+    /// Oddities that keep nothing from being read, such as bytes after the last array: a place and a
+    /// sentence each.
+    fn notices(&self) -> &[Error] {
+        &[]
+    }
+
     /// Fills `bytes` with the stored bytes of tensor `index`, from byte `offset` of its data on.
     ///
     /// # Errors
-    /// The file cannot be read, or has become shorter than its directory says.
+    /// There are no such bytes, the file cannot be read, or it has become shorter than it was.
     fn read_at(&self, index: usize, offset: u64, bytes: &mut [u8]) -> Result<()>;
+}
+
+/// A container that can be read.
+pub struct Reader {
+    /// What people call the container.
+    pub name: &'static str,
+    /// The usual file extensions, without the dot. They never decide what a file is.
+    pub extensions: &'static [&'static str],
+    /// Whether a file is meant for this reader, from its first bytes (up to 512) and its length.
+    pub matches: fn(&[u8], u64) -> bool,
+    open: fn(DumpFile) -> Result<Box<dyn TensorSource>>,
+}
+
+/// Every container that can be read.
+pub const READERS: &[Reader] = &[
+    Reader { name: "npy", extensions: &["npy"], matches: npy::matches, open: npy::open },
+    Reader {
+        name: "safetensors",
+        extensions: &["safetensors"],
+        matches: safetensors::matches,
+        open: safetensors::open,
+    },
+];
+
+impl Reader {
+    /// Opens `path` with this reader, whatever its first bytes are.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or its directory of tensors cannot be used.
+    pub fn open(&self, path: &Path) -> Result<Box<dyn TensorSource>> {
+        DumpFile::open(path).and_then(self.open).map_err(|error| error.in_file(path))
+    }
+
+    /// The reader of a file that begins with `first`.
+    fn by_content(first: &[u8], file_len: u64) -> Option<&'static Self> {
+        READERS.iter().find(|reader| (reader.matches)(first, file_len))
+    }
+
+    /// The reader that the extension of `path` promises.
+    fn by_extension(path: &Path) -> Option<&'static Self> {
+        let extension = path.extension()?;
+        READERS
+            .iter()
+            .find(|reader| reader.extensions.iter().any(|known| extension.eq_ignore_ascii_case(known)))
+    }
+}
+
+/// Opens the dump `path` with the reader that its first bytes call for.
+///
+/// # Errors
+/// The file cannot be opened, is none of the [`READERS`]' (the error says what it is, if that can be
+/// told), or its directory of tensors cannot be used.
+pub fn open(path: &Path) -> Result<Box<dyn TensorSource>> {
+    DumpFile::open(path).and_then(open_file).map_err(|error| error.in_file(path))
+}
+
+fn open_file(file: DumpFile) -> Result<Box<dyn TensorSource>> {
+    if file.len() == 0 {
+        return Err(Error::new("is empty, as a job that ends while it opens its dump leaves it"));
+    }
+    let first = file.first_bytes(known::FIRST_BYTES)?;
+    if let Some(reader) = Reader::by_content(&first, file.len()) {
+        return (reader.open)(file);
+    }
+    if let Some(what) = known::by_magic(&first).or_else(|| known::by_content(&first)) {
+        return Err(Error::new(what));
+    }
+    // Not the reader's file, but its author thought so: the reader knows best what is wrong with it.
+    match Reader::by_extension(file.path()) {
+        Some(reader) => (reader.open)(file),
+        None => {
+            let names: Vec<_> = READERS.iter().map(|reader| reader.name).collect();
+            Err(Error::new(format!("is no dump of a kind that can be read ({})", names.join(", "))))
+        }
+    }
+}
+
+fn no_such_tensor(index: usize) -> Error {
+    Error::new(format!("there is no tensor number {index}"))
 }

@@ -1,1 +1,131 @@
-//! `.npy`
+//! NumPy's `.npy`, versions 1 to 3, with one array or several written one after another.
+//!
+//! Layout: `\x93NUMPY`, version, header length, a Python dict literal, the elements. Statistics do not
+//! depend on the order of elements, so `fortran_order` is checked and otherwise left alone.
+
+mod descr;
+mod header;
+
+use super::TensorSource;
+use super::file::DumpFile;
+use super::limits::{self, element_count, show_shape, stored_bytes};
+use crate::error::{Error, Result};
+use crate::tensor::TensorInfo;
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// Whether a file that begins with `first` is an npy file.
+pub(super) fn matches(first: &[u8], _file_len: u64) -> bool {
+    first.starts_with(MAGIC)
+}
+
+/// Reads and checks the header of every array in the file.
+///
+/// # Errors
+/// The first array cannot be read. Those behind it that cannot be read are [`TensorSource::problems`].
+pub(super) fn open(file: DumpFile) -> Result<Box<dyn TensorSource>> {
+    let stem = file.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let first = array(&file, 0, stem.clone())?;
+    let mut end = first.end();
+    let mut arrays = vec![first];
+    let (mut problems, mut notices) = (Vec::new(), Vec::new());
+    while end < file.len() {
+        let left = file.len() - end;
+        let next =
+            file.header("the next array", end, left.min(MAGIC.len() as u64), limits::NPY_HEADER_BYTES)?;
+        if next != MAGIC || arrays.len() == limits::APPENDED_ARRAYS {
+            let what = format!("{left} bytes follow the last array that is read; they are ignored");
+            notices.push(Error::new(what).at_byte(end).in_file(file.path()));
+            break;
+        }
+        let name = format!("{stem}[{}]", arrays.len());
+        match array(&file, end, name.clone()) {
+            Ok(array) => {
+                end = array.end();
+                arrays.push(array);
+            }
+            Err(error) => {
+                problems.push(error.in_tensor(&name).in_file(file.path()));
+                break;
+            }
+        }
+    }
+    let (tensors, starts) = arrays.into_iter().map(|array| (array.tensor, array.start)).unzip();
+    Ok(Box::new(Npy { file, tensors, starts, problems, notices }))
+}
+
+struct Npy {
+    file: DumpFile,
+    tensors: Vec<TensorInfo>,
+    /// Where the data of each tensor begin in the file.
+    starts: Vec<u64>,
+    problems: Vec<Error>,
+    notices: Vec<Error>,
+}
+
+impl TensorSource for Npy {
+    fn tensors(&self) -> &[TensorInfo] {
+        &self.tensors
+    }
+
+    fn problems(&self) -> &[Error] {
+        &self.problems
+    }
+
+    fn notices(&self) -> &[Error] {
+        &self.notices
+    }
+
+    fn read_at(&self, index: usize, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        match (self.tensors.get(index), self.starts.get(index)) {
+            (Some(tensor), Some(&start)) => self.file.read_tensor(tensor, start, offset, bytes),
+            _ => Err(super::no_such_tensor(index).in_file(self.file.path())),
+        }
+    }
+}
+
+struct Array {
+    tensor: TensorInfo,
+    start: u64,
+}
+
+impl Array {
+    fn end(&self) -> u64 {
+        self.start + self.tensor.bytes()
+    }
+}
+
+/// The array that begins at byte `at` of the file.
+fn array(file: &DumpFile, at: u64, name: String) -> Result<Array> {
+    let cap = limits::NPY_HEADER_BYTES;
+    let start = file.header("the npy magic and version", at, 8, cap)?;
+    if !start.starts_with(MAGIC) {
+        return Err(Error::new("an npy file begins with \\x93NUMPY, this one does not").at_byte(at));
+    }
+    let length_bytes = match (start[6], start[7]) {
+        (1, 0) => 2,
+        (2 | 3, 0) => 4,
+        (major, minor) => {
+            let what = format!("npy version {major}.{minor} is unknown; there are 1.0, 2.0 and 3.0");
+            return Err(Error::new(what).at_byte(at + 6));
+        }
+    };
+    let length = file.header("the npy header length", at + 8, length_bytes, cap)?;
+    let length = length.iter().rev().fold(0, |length, &byte| length << 8 | u64::from(byte));
+    let header_at = at + 8 + length_bytes;
+    let text = file.header("the npy header", header_at, length, cap)?;
+    let header = header::parse(&text, header_at)?;
+
+    let at_header = |error: Error| error.at_byte(header_at);
+    let elements = element_count(&header.shape).map_err(at_header)?;
+    let bytes = stored_bytes(elements, header.dtype.bits()).map_err(at_header)?;
+    let start = header_at + length;
+    let left = file.len() - start;
+    if bytes > left {
+        let shape = show_shape(&header.shape);
+        let what = format!("the data are cut off: shape {shape} takes {bytes} bytes, {left} are there");
+        return Err(Error::new(what).at_byte(file.len()));
+    }
+    let header::Header { dtype, byte_order, shape } = header;
+    Ok(Array { tensor: TensorInfo { name, shape, dtype, byte_order, elements }, start })
+}

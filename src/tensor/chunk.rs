@@ -61,8 +61,10 @@ impl Decoder {
         let kind = match dtype {
             Dtype::Float64 => Kind::Double,
             Dtype::Float(format) if is_binary32(format) => Kind::Single,
-            Dtype::Float(format) if format.bits <= 16 && fits_f32(format) => {
-                let codes = 0..1_u32 << format.bits.next_multiple_of(if format.bits == 6 { 8 } else { 4 });
+            Dtype::Float(format) | Dtype::InByte(format)
+                if matches!(dtype.bits(), 4 | 8 | 16) && fits_f32(format) =>
+            {
+                let codes = 0..1_u32 << dtype.bits();
                 Kind::Codes { bits: dtype.bits(), values: codes.map(|c| decode(format, c) as f32).collect() }
             }
             _ => {

@@ -6,6 +6,8 @@ pub mod dtype;
 pub use chunk::{Chunk, Decoder};
 pub use dtype::{ByteOrder, Dtype};
 
+use crate::error::{Error, Result};
+
 /// What a dump says about one tensor. The elements themselves stay in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
@@ -25,5 +27,37 @@ impl TensorInfo {
     /// Number of bytes that the elements take in the file.
     pub fn bytes(&self) -> u64 {
         (self.elements * u64::from(self.dtype.bits())).div_ceil(8)
+    }
+
+    /// The same bytes taken for elements of type `target`, as `--dtype` asks. Widths must agree, but
+    /// that a byte may hold two packed elements: the last dimension then counts twice as many.
+    ///
+    /// # Errors
+    /// Elements of another width.
+    pub fn reinterpret(&self, target: &Dtype) -> Result<Self> {
+        let (stored, wanted) = (self.dtype.bits(), target.bits());
+        let mut tensor = self.clone();
+        match target {
+            // A 4-bit format stays packed where the container packs, whichever way it was asked for.
+            Dtype::InByte(format) if format.bits == 4 && stored == 4 => tensor.dtype = Dtype::Float(*format),
+            Dtype::Float(_) if wanted == 4 && stored == 8 => {
+                tensor.dtype = target.clone();
+                tensor.elements *= 2;
+                match tensor.shape.last_mut() {
+                    Some(last) => *last = last.saturating_mul(2),
+                    None => tensor.shape.push(2),
+                }
+            }
+            _ if stored == wanted => tensor.dtype = target.clone(),
+            _ => {
+                return Err(Error::new(format!(
+                    "elements of type {} are {stored} bits wide, so they cannot be read as {} of {wanted} bits",
+                    self.dtype.name(),
+                    target.name(),
+                ))
+                .in_tensor(&self.name));
+            }
+        }
+        Ok(tensor)
     }
 }

@@ -1,0 +1,107 @@
+//! From the paths of a command line to the files to open.
+
+use std::path::{Path, PathBuf};
+
+use walkdir::WalkDir;
+
+use super::file::DumpFile;
+use super::{Reader, known};
+use crate::error::{Error, Result};
+
+/// The files that a list of paths stands for.
+#[derive(Debug, Default)]
+pub struct Discovery {
+    /// Files to open, in the order of the paths; those of a directory in the order of their names.
+    pub files: Vec<PathBuf>,
+    /// Number of files in the given directories that are no dumps.
+    pub skipped: u64,
+    /// Paths that stand for nothing, and directories or files that cannot be read.
+    pub problems: Vec<Error>,
+}
+
+/// Finds the dumps that `paths` stand for.
+///
+/// A file is taken as it is. A directory is searched to any depth, and symbolic links are followed
+/// (not in circles); a file is taken if its first bytes are those of a dump, or if it is named like one,
+/// so that damaged dumps are reported and not passed over. A path that does not exist and contains
+/// `*`, `?` or `[` is a pattern: `run/step*/grads.npy`, and `**` for any depth.
+pub fn discover(paths: &[PathBuf]) -> Discovery {
+    let mut found = Discovery::default();
+    for path in paths {
+        let pattern = path.to_str().filter(|text| text.contains(['*', '?', '[']));
+        match (std::fs::metadata(path), pattern) {
+            (Err(error), Some(pattern)) if error.kind() == std::io::ErrorKind::NotFound => {
+                found.expand(pattern);
+            }
+            (Err(error), _) => {
+                found.problems.push(Error::io("cannot open the file", &error).in_file(path));
+            }
+            (Ok(metadata), _) if metadata.is_dir() => found.walk(path),
+            (Ok(_), _) => found.files.push(path.clone()),
+        }
+    }
+    found
+}
+
+impl Discovery {
+    fn expand(&mut self, pattern: &str) {
+        let matches = match glob::glob(pattern) {
+            Ok(matches) => matches,
+            Err(error) => {
+                let what = format!("is no file, nor a pattern: {} at character {}", error.msg, error.pos);
+                return self.problems.push(Error::new(what).in_file(pattern));
+            }
+        };
+        let mut any = false;
+        for entry in matches {
+            any = true;
+            match entry {
+                Ok(path) if path.is_dir() => self.walk(&path),
+                Ok(path) => self.files.push(path),
+                Err(error) => {
+                    self.problems
+                        .push(Error::io("cannot read the directory", error.error()).in_file(error.path()));
+                }
+            }
+        }
+        if !any {
+            self.problems.push(Error::new("matches no file").in_file(pattern));
+        }
+    }
+
+    fn walk(&mut self, directory: &Path) {
+        let (files, skipped, problems) = (self.files.len(), self.skipped, self.problems.len());
+        for entry in WalkDir::new(directory).follow_links(true).sort_by_file_name() {
+            match entry {
+                Ok(entry) if entry.file_type().is_dir() => {}
+                Ok(entry) if !entry.file_type().is_file() => self.skipped += 1,
+                Ok(entry) => match is_dump(entry.path()) {
+                    Ok(true) => self.files.push(entry.into_path()),
+                    Ok(false) => self.skipped += 1,
+                    Err(error) => self.problems.push(error.in_file(entry.path())),
+                },
+                // A link back up the tree leads to files that are visited anyway.
+                Err(error) if error.loop_ancestor().is_some() => {}
+                Err(error) => {
+                    let what = error.io_error().map(|io| Error::io("cannot read the directory", io));
+                    let what = what.unwrap_or_else(|| Error::new(error.to_string()));
+                    self.problems.push(what.in_file(error.path().unwrap_or(directory)));
+                }
+            }
+        }
+        if self.files.len() == files && self.problems.len() == problems {
+            let others = self.skipped - skipped;
+            let what = format!("contains no dump that can be read; other files there: {others}");
+            self.problems.push(Error::new(what).in_file(directory));
+        }
+    }
+}
+
+fn is_dump(path: &Path) -> Result<bool> {
+    if Reader::by_extension(path).is_some() {
+        return Ok(true);
+    }
+    let file = DumpFile::open(path)?;
+    let first = file.first_bytes(known::FIRST_BYTES)?;
+    Ok(Reader::by_content(&first, file.len()).is_some())
+}
