@@ -40,7 +40,7 @@ pub(super) struct HistogramArgs {
     #[command(flatten)]
     pub(super) cast: CastArgs,
     /// Order of the tensors in tables, and the figure shown
-    #[arg(long, value_name = "KEY", default_value = "lost", value_parser = sort_parser(), long_help = sort_help())]
+    #[arg(long, value_name = "KEY", default_value = "lost", value_parser = sort_parser(), long_help = sort_help(), help_heading = "Output", hide_possible_values = true)]
     pub(super) sort: Sort,
     #[command(flatten)]
     pub(super) output: OutputArgs,

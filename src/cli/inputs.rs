@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::args::InputArgs;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, escape};
 use crate::pipeline::Task;
 use crate::source::{TensorSource, discover, open};
 
@@ -88,19 +88,26 @@ impl Inputs {
                 selected.push(Selected { dump: number, task: Task { source: &**dump, index, info } });
             }
         }
-        let notice = |(dtype, count): (&str, u64)| {
-            let tensors = if count == 1 { "tensor" } else { "tensors" };
-            format!(
-                "skipped {count} {tensors} of type {dtype}, which holds no floating-point numbers (--dtype reads it as one)"
-            )
-        };
-        (selected, skipped.into_iter().map(notice).collect(), problems)
+        (selected, skipped_types(&skipped).into_iter().collect(), problems)
     }
 
     /// The path of dump `number`.
     pub(super) fn path(&self, number: usize) -> &PathBuf {
         &self.dumps[number].0
     }
+}
+
+/// `skipped 5 tensors that hold no floating-point numbers: 3 I64, 2 BOOL`
+fn skipped_types(skipped: &BTreeMap<&str, u64>) -> Option<String> {
+    let total: u64 = skipped.values().sum();
+    let types: Vec<String> = skipped.iter().map(|(dtype, count)| format!("{count} {}", escape(dtype))).collect();
+    let (tensors, hold) = if total == 1 { ("tensor", "holds") } else { ("tensors", "hold") };
+    (total > 0).then(|| {
+        format!(
+            "skipped {total} {tensors} that {hold} no floating-point numbers: {} (--dtype reads codes as a format)",
+            types.join(", ")
+        )
+    })
 }
 
 /// Refuses to go on with nothing to do.

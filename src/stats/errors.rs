@@ -61,15 +61,19 @@ impl ErrorSums {
         (self.elements > 0).then(|| self.noise / self.elements as f64)
     }
 
-    /// ‖x − q/s‖ / ‖x‖; `None` if every element is zero.
+    /// ‖x − q/s‖ / ‖x‖; `None` if every element is zero, or the squares leave the range of an f64.
     pub fn rel_l2(&self) -> Option<f64> {
-        (self.signal > 0.0).then(|| (self.noise / self.signal).sqrt())
+        self.has_ratio().then(|| (self.noise / self.signal).sqrt())
     }
 
     /// Signal to quantisation noise ratio, 20·log10(‖x‖ / ‖x − q/s‖) in dB: +Inf without any error, `None`
-    /// if every element is zero.
+    /// as for [`rel_l2`](Self::rel_l2).
     pub fn sqnr_db(&self) -> Option<f64> {
-        (self.signal > 0.0).then(|| 10.0 * (self.signal / self.noise).log10())
+        self.has_ratio().then(|| 10.0 * (self.signal / self.noise).log10())
+    }
+
+    fn has_ratio(&self) -> bool {
+        self.signal > 0.0 && self.signal.is_finite() && self.noise.is_finite()
     }
 
     /// Mean of |x − q/s| / |x| over nonzero elements; `None` without any.

@@ -193,11 +193,19 @@ impl HistogramReport {
         tensors
     }
 
+    /// A path without the folders that all inputs share.
+    fn short_path<'a>(&self, path: &'a str) -> &'a str {
+        let shared = |other: &str| path.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+        let common = self.inputs.iter().map(|input| shared(&input.path)).min().unwrap_or(0);
+        let folder = path.as_bytes()[..common].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        path.get(folder..).unwrap_or(path)
+    }
+
     /// A tensor's name, with the file it is in if there are several.
     pub(super) fn full_name(&self, tensor: &Subject) -> String {
         let file = tensor.input.filter(|_| self.inputs.len() > 1).and_then(|index| self.inputs.get(index));
         match file {
-            Some(file) => escape(&format!("{} {}", file.path, tensor.name)),
+            Some(file) => escape(&format!("{} {}", self.short_path(&file.path), tensor.name)),
             None => escape(&tensor.name),
         }
     }
