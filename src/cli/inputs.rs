@@ -100,7 +100,8 @@ impl Inputs {
 /// `skipped 5 tensors that hold no floating-point numbers: 3 I64, 2 BOOL`
 fn skipped_types(skipped: &BTreeMap<&str, u64>) -> Option<String> {
     let total: u64 = skipped.values().sum();
-    let types: Vec<String> = skipped.iter().map(|(dtype, count)| format!("{count} {}", escape(dtype))).collect();
+    let types: Vec<String> =
+        skipped.iter().map(|(dtype, count)| format!("{count} {}", escape(dtype))).collect();
     let (tensors, hold) = if total == 1 { ("tensor", "holds") } else { ("tensors", "hold") };
     (total > 0).then(|| {
         format!(

@@ -1,5 +1,6 @@
 //! From the paths of a command line to the files to open.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
@@ -17,12 +18,14 @@ pub struct Discovery {
     pub skipped: u64,
     /// Paths that stand for nothing, and directories or files that cannot be read.
     pub problems: Vec<Error>,
+    /// Where the files found in directories really are.
+    real_paths: HashSet<PathBuf>,
 }
 
 /// Finds the dumps that `paths` stand for.
 ///
 /// A file is taken as it is. A directory is searched to any depth, and symbolic links are followed
-/// (not in circles); a file is taken if its first bytes are those of a dump, or if it is named like one,
+/// (not in circles, and no file twice); a file is taken if its first bytes are those of a dump, or if it is named like one,
 /// so that damaged dumps are reported and not passed over. A path that does not exist and contains
 /// `*`, `?` or `[` is a pattern: `run/step*/grads.npy`, and `**` for any depth.
 pub fn discover(paths: &[PathBuf]) -> Discovery {
@@ -76,6 +79,7 @@ impl Discovery {
                 Ok(entry) if entry.file_type().is_dir() => {}
                 Ok(entry) if !entry.file_type().is_file() => self.skipped += 1,
                 Ok(entry) => match is_dump(entry.path()) {
+                    Ok(true) if self.is_known(entry.path()) => {}
                     Ok(true) => self.files.push(entry.into_path()),
                     Ok(false) => self.skipped += 1,
                     Err(error) => self.problems.push(error.in_file(entry.path())),
@@ -94,6 +98,14 @@ impl Discovery {
             let what = format!("contains no dump that can be read; other files there: {others}");
             self.problems.push(Error::new(what).in_file(directory));
         }
+    }
+}
+
+impl Discovery {
+    /// Whether this file has been taken already under another name: a link such as `latest` must not make
+    /// its target count twice.
+    fn is_known(&mut self, path: &Path) -> bool {
+        path.canonicalize().is_ok_and(|real| !self.real_paths.insert(real))
     }
 }
 

@@ -33,11 +33,6 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// The row of a format by its canonical name. Names a row, so it cannot fail for the readers' tables.
-    pub fn float(name: &str) -> Result<Self> {
-        Self::parse(name)
-    }
-
     /// Reads what a user gives to `--dtype`: any format name, or `float64`. Formats of fewer than 8 bits
     /// are one to a byte; the suffix `_x2` (PyTorch's `float4_e2m1fn_x2`) means two to a byte.
     ///

@@ -197,7 +197,8 @@ impl HistogramReport {
     fn short_path<'a>(&self, path: &'a str) -> &'a str {
         let shared = |other: &str| path.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
         let common = self.inputs.iter().map(|input| shared(&input.path)).min().unwrap_or(0);
-        let folder = path.as_bytes()[..common].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        let folder =
+            path.as_bytes()[..common].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
         path.get(folder..).unwrap_or(path)
     }
 
