@@ -74,9 +74,10 @@ fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Columns of the terminal, or 80; `COLUMNS` overrides.
+/// Columns of the terminal, or 80; `COLUMNS` overrides. Fewer than 80 would garble every table, so that is the
+/// least.
 fn width() -> usize {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let width = asked.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into()));
-    width.unwrap_or(80).clamp(60, 240)
+    width.unwrap_or(80).clamp(80, 240)
 }

@@ -130,7 +130,7 @@ impl HistogramReport {
     }
 
     fn formats_table(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
-        let heads = ["underflow %", "subnormal %", "overflow %", "SQNR dB", "max rel err", "headroom bits"];
+        let heads = ["underflow %", "subnormal %", "overflow %", "SQNR dB", "max rel", "headroom bits"];
         let heads = heads.map(|title| (title, Align::Right));
         let mut table = Table::new([("format", Align::Left)].into_iter().chain(heads));
         let metrics = [

@@ -112,7 +112,7 @@ impl HistogramReport {
         }
         writeln!(
             out,
-            "\n| format | underflow % | subnormal % | overflow % | SQNR dB | max rel err | headroom bits |"
+            "\n| format | underflow % | subnormal % | overflow % | SQNR dB | max rel | headroom bits |"
         )?;
         writeln!(out, "|:--|--:|--:|--:|--:|--:|--:|")?;
         let metrics = [

@@ -1,0 +1,118 @@
+//! `cargo bench --bench histogram`: whole processes, `amp-inspect histogram` against a program that only
+//! sums the same mapped file, in turn. Quote the ratio: absolute times are the machine's.
+//!
+//! `cargo bench --bench histogram -- [MiB] [formats]` (256 MiB and eight formats if not said otherwise).
+#![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const THREADS: usize = 2;
+const RUNS: usize = 7;
+const FORMATS: &str = "float16,bfloat16,tf32,e5m2,e4m3fn,e3m2fn,e2m3fn,e2m1fn";
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if let [word, path] = arguments.as_slice()
+        && word == "sum"
+    {
+        println!("{}", sum(Path::new(path)));
+        return;
+    }
+    let mebibytes: usize = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(256);
+    let formats = arguments.get(1).map_or(FORMATS, String::as_str);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gradients.npy");
+    let elements = mebibytes << 18;
+    write_gradients(&path, elements);
+    let path = path.to_str().unwrap();
+
+    let tool = env!("CARGO_BIN_EXE_amp-inspect");
+    let this = std::env::current_exe().unwrap();
+    let threads = THREADS.to_string();
+    let histogram = ["histogram", path, "--json", "--quiet", "--threads", &threads, "--formats", formats];
+    let mut times = Vec::new();
+    for _ in 0..=RUNS {
+        let sum = time(Command::new(&this).args(["sum", path]));
+        let ours = time(Command::new(tool).args(histogram));
+        times.push((ours, sum));
+    }
+    times.remove(0);
+    let (ours, sum) = (median(times.iter().map(|t| t.0)), median(times.iter().map(|t| t.1)));
+    let ratio = median(times.iter().map(|t| t.0.div_duration_f64(t.1)));
+    println!(
+        "{mebibytes} MiB of f32, {THREADS} threads, formats {formats}, median of {RUNS} whole processes"
+    );
+    println!("  sum of the mapped file  {:8.1} ms", 1e3 * sum.as_secs_f64());
+    println!("  histogram               {:8.1} ms", 1e3 * ours.as_secs_f64());
+    println!("  elements per second     {:8.3} G", elements as f64 / ours.as_secs_f64() / 1e9);
+    println!("  histogram / sum         {ratio:8.2}");
+}
+
+fn time(command: &mut Command) -> Duration {
+    let start = Instant::now();
+    let status = command.stdout(Stdio::null()).status().unwrap();
+    assert!(status.success());
+    start.elapsed()
+}
+
+fn median<T: PartialOrd + Copy>(values: impl Iterator<Item = T>) -> T {
+    let mut values: Vec<T> = values.collect();
+    values.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    values[values.len() / 2]
+}
+
+/// The sum of all elements, as quickly as memory allows.
+fn sum(path: &Path) -> f32 {
+    let file = File::open(path).unwrap();
+    // SAFETY: the benchmark has written the file and nobody changes it.
+    let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
+    let values: &[f32] = bytemuck::cast_slice(&map[128..]);
+    let half = values.len() / THREADS;
+    let part = |values: &[f32]| {
+        let mut lanes = [0.0_f32; 64];
+        for chunk in values.as_chunks::<64>().0 {
+            lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane += x);
+        }
+        lanes.iter().sum::<f32>()
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> =
+            values.chunks(half.max(1)).map(|values| scope.spawn(move || part(values))).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+    })
+}
+
+/// Log-normal magnitudes around 1e-5 over some 40 binades, both signs, one zero in a hundred.
+fn write_gradients(path: &Path, elements: usize) {
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({elements},), }}");
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(path).unwrap());
+    out.write_all(b"\x93NUMPY\x01\x00\x76\x00").unwrap();
+    writeln!(out, "{header:<117}").unwrap();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut uniform = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1_u64 << 24) as f32
+    };
+    for _ in 0..elements {
+        // The sum of four uniform numbers is close enough to normal.
+        let normal = (uniform() + uniform() + uniform() + uniform() - 2.0) * 3.0_f32.sqrt();
+        let magnitude = (1e-5_f32.ln() + 3.2 * normal).exp();
+        let pick = uniform();
+        let x = if pick < 0.01 {
+            0.0
+        } else if pick < 0.5 {
+            -magnitude
+        } else {
+            magnitude
+        };
+        out.write_all(&x.to_le_bytes()).unwrap();
+    }
+    out.flush().unwrap();
+}

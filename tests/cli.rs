@@ -1,0 +1,263 @@
+//! The program as people meet it: exit codes, what goes where, and files that are whole or not there.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
+
+const GPT: &str = "testdata/gpt/grads_step01500.safetensors";
+const ONE: &str = "testdata/gpt/h0_fc_weight_grad_step01500.npy";
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_amp-inspect"));
+    command
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(arguments)
+        .env("COLUMNS", "80")
+        .env_remove("NO_COLOR");
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+#[track_caller]
+fn fails(arguments: &[&str], sentence: &str) {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+    assert_eq!(stderr(&output), format!("amp-inspect: {sentence}\n"), "{arguments:?}");
+    assert_eq!(stdout(&output), "", "{arguments:?}");
+}
+
+#[test]
+fn results_go_to_stdout_and_talk_to_stderr() {
+    let output = run(&["histogram", GPT]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(stderr(&output), "");
+    assert!(
+        stdout(&output).starts_with(&format!("{GPT}: 41 tensors, 167\u{202f}360 elements float32, 654 KiB"))
+    );
+}
+
+#[test]
+fn one_sentence_and_code_two_for_what_cannot_be_read() {
+    fails(&["histogram", "missing.npy"], "missing.npy: cannot open the file: no such file or directory");
+    fails(&["histogram", "nothing*.npy"], "nothing*.npy: matches no file");
+    fails(
+        &["histogram", GPT, "--tensor", "^no such name$"],
+        "no tensor is left to read: check --tensor, --exclude and --dtype",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("cut.npy");
+    std::fs::write(&cut, &std::fs::read(ONE).unwrap()[..5000]).unwrap();
+    let cut = cut.to_str().unwrap();
+    fails(
+        &["histogram", cut],
+        &format!("{cut}: byte 5000: the data are cut off: shape (256, 64) takes 65536 bytes, 4872 are there"),
+    );
+}
+
+#[test]
+fn one_bad_file_does_not_stop_the_others() {
+    let output = run(&["histogram", "missing.npy", ONE]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stdout(&output).contains("1 tensor, 16\u{202f}384 elements"));
+    assert!(stderr(&output).contains("missing.npy"));
+}
+
+#[test]
+fn wrong_usage_is_code_two() {
+    for arguments in [
+        &["histogram"][..],
+        &["histogram", ONE, "--formats", "e9m9"],
+        &["histogram", ONE, "--scale", "0"],
+        &["histogram", ONE, "--scale", "nan"],
+        &["histogram", ONE, "--json", "--csv"],
+        &["histogram", ONE, "--threads", "0"],
+        &["histogram", ONE, "--tensor", "("],
+        &["no-such-command"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+        assert!(stderr(&output).starts_with("error: "), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn help_shows_an_example_first_and_fits_the_width() {
+    let output = run(&["histogram", "--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stdout(&output).starts_with("Example:\n  amp-inspect histogram "));
+    assert!(stdout(&run(&["--help"])).contains("histogram"));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for columns in [80_usize, 100, 120, 200] {
+        for input in [GPT, ONE, "testdata/cnn", "testdata/gpt"] {
+            let output = command(&["histogram", input]).env("COLUMNS", columns.to_string()).output().unwrap();
+            for line in stdout(&output).lines().skip(1) {
+                assert!(line.width() <= columns, "{columns} columns, {input}: {} in {line:?}", line.width());
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_only() {
+    assert!(!stdout(&run(&["histogram", ONE])).contains('\u{1b}'));
+}
+
+#[test]
+fn a_reader_that_hangs_up_is_no_failure() {
+    let mut child = command(&["histogram", GPT, "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command(&["histogram", ONE]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(stderr(&output), "amp-inspect: cannot write to standard output: no space left on device\n");
+}
+
+#[test]
+fn saved_files_are_whole_or_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let saved = [path("a.json"), path("a.csv"), path("a.md")];
+    let mut arguments = vec!["histogram", ONE];
+    saved.iter().for_each(|path| arguments.extend(["--save", path]));
+    let output = run(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("float16"), "the table stays on the screen");
+    let json: Value = serde_json::from_slice(&std::fs::read(&saved[0]).unwrap()).unwrap();
+    assert_eq!(json, serde_json::from_slice::<Value>(&run(&["histogram", ONE, "--json"]).stdout).unwrap());
+    assert_eq!(std::fs::read(&saved[1]).unwrap(), run(&["histogram", ONE, "--csv"]).stdout);
+
+    // A failure leaves an existing file as it was, and nothing beside it.
+    let before = std::fs::read(&saved[0]).unwrap();
+    assert_eq!(run(&["histogram", "missing.npy", "--save", &saved[0]]).status.code(), Some(2));
+    assert_eq!(std::fs::read(&saved[0]).unwrap(), before);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+}
+
+#[test]
+fn an_output_that_cannot_be_written_fails_before_the_work() {
+    fails(
+        &["histogram", ONE, "--save", "no/such/folder/a.json"],
+        "no/such/folder/a.json: cannot save: no such file or directory",
+    );
+    let output = run(&["histogram", ONE, "--save", "a.docx"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("cannot save this kind of file; the extensions are .json, .csv"));
+    fails(&["histogram", ONE, "--save", "testdata.json/"], "testdata.json/: cannot save: not a directory");
+}
+
+#[test]
+fn the_same_bytes_come_out_for_any_number_of_threads() {
+    let with = |threads: &str| {
+        run(&["histogram", "testdata/gpt", "testdata/cnn", "--json", "--threads", threads]).stdout
+    };
+    let one = with("1");
+    assert!(one.len() > 10_000);
+    for threads in ["2", "3", "8"] {
+        assert!(with(threads) == one, "{threads} threads give other bytes");
+    }
+}
+
+#[test]
+fn the_counts_of_every_readable_fixture_add_up() {
+    let report: Value =
+        serde_json::from_slice(&run(&["histogram", "testdata", "--json", "--quiet"]).stdout).unwrap();
+    let tensors = report["tensors"].as_array().unwrap();
+    assert!(tensors.len() > 150);
+    for tensor in tensors.iter().chain([&report["total"]]) {
+        let count =
+            |of: &Value, names: &[&str]| names.iter().map(|name| of[*name].as_u64().unwrap()).sum::<u64>();
+        let special = count(tensor, &["nan", "positive_inf", "negative_inf", "zero"]);
+        let elements = count(tensor, &["elements"]);
+        let binades: u64 = tensor["binades"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row[1].as_u64().unwrap() + row[2].as_u64().unwrap())
+            .sum();
+        assert_eq!(special + binades, elements, "{}", tensor["name"]);
+        for cell in tensor["formats"].as_array().unwrap() {
+            let cast = count(cell, &["underflow", "subnormal", "normal", "overflow"]);
+            assert_eq!(special + cast, elements, "{} {}", tensor["name"], cell["format"]);
+        }
+    }
+}
+
+#[test]
+fn json_writes_what_is_not_finite_as_strings_and_what_is_undefined_as_null() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("special.npy");
+    let mut bytes = b"\x93NUMPY\x01\x00\x3a\x00".to_vec();
+    bytes.extend(format!("{:<57}\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }").as_bytes());
+    bytes.extend([f32::NAN.to_le_bytes(), 1_f32.to_le_bytes()].concat());
+    std::fs::write(&path, &bytes).unwrap();
+    let report: Value =
+        serde_json::from_slice(&run(&["histogram", path.to_str().unwrap(), "--json", "-f", "fp16"]).stdout)
+            .unwrap();
+    assert_eq!(report["total"]["formats"][0]["sqnr_db"], "inf", "1.0 is exact in float16");
+    assert_eq!(report["total"]["nan"], 1);
+    assert_eq!(report["schema_version"], 1);
+    bytes.truncate(68);
+    bytes.extend([f32::NAN.to_le_bytes(), f32::INFINITY.to_le_bytes()].concat());
+    std::fs::write(&path, &bytes).unwrap();
+    let report: Value =
+        serde_json::from_slice(&run(&["histogram", path.to_str().unwrap(), "--json", "-f", "fp16"]).stdout)
+            .unwrap();
+    assert_eq!(report["total"]["amax"], Value::Null);
+    assert_eq!(report["total"]["formats"][0]["underflow_pct"], Value::Null);
+    assert_eq!(report["total"]["formats"][0]["mse"], Value::Null);
+}
+
+#[test]
+fn tensor_names_cannot_write_to_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("names.safetensors");
+    let header = r#"{"a\u001b[2Jb":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"c\nd":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#;
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header.as_bytes());
+    bytes.extend([0_u8; 8]);
+    std::fs::write(&path, bytes).unwrap();
+    let output = run(&["histogram", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(!stdout(&output).contains('\u{1b}'));
+    assert!(stdout(&output).contains("c\\nd"));
+}
+
+#[test]
+fn dtype_reads_codes_that_the_file_has_no_type_for() {
+    let file = "testdata/sources/npy/fp8_float8_e4m3fn_all256.npy";
+    let unnamed = run(&["histogram", file]);
+    assert_eq!(unnamed.status.code(), Some(2));
+    let named = run(&["histogram", file, "--dtype", "e4m3fn", "--json", "-f", "e4m3fn"]);
+    let report: Value = serde_json::from_slice(&named.stdout).unwrap();
+    let total = &report["total"];
+    assert_eq!(
+        (total["nan"].as_u64(), total["zero"].as_u64(), total["amax"].as_f64()),
+        (Some(2), Some(2), Some(448.0))
+    );
+    assert_eq!(total["formats"][0]["max_abs"], 0.0, "a format holds its own numbers");
+    assert!(Path::new(file).exists());
+}
