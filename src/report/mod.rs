@@ -5,6 +5,7 @@
 
 pub mod histogram;
 pub mod number;
+pub mod picture;
 
 use serde::Serialize;
 

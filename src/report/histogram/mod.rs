@@ -2,5 +2,6 @@
 
 mod findings;
 mod model;
+mod picture;
 
 pub use model::{Cell, FormatRow, HistogramReport, Input, Options, Subject};

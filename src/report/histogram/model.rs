@@ -4,8 +4,9 @@ use serde::Serialize;
 use serde::ser::SerializeMap;
 
 use super::super::number::Num;
+use super::super::picture::Picture;
 use super::super::{SCHEMA_VERSION, Tool};
-use super::findings;
+use super::{findings, picture};
 use crate::cast::CastPlan;
 use crate::stats::{Binades, FormatStats, SourceStats, TensorStats};
 use crate::tensor::TensorInfo;
@@ -250,6 +251,11 @@ impl HistogramReport {
         let casts: Vec<_> = self.formats.iter().map(|row| row.plan).collect();
         self.total = Subject::new(None, "all tensors", &[], "", total, &casts);
         self.findings = findings::findings(self);
+    }
+
+    /// The report as a drawing.
+    pub fn picture(&self) -> Picture {
+        picture::picture(self)
     }
 }
 
