@@ -50,7 +50,7 @@ impl Limits {
 }
 
 impl Limit {
-    fn new(value: f64) -> Self {
+    pub(super) fn new(value: f64) -> Self {
         let exponent = exponent_of(value);
         let label = if pow2(exponent) == value { power(2, exponent) } else { scientific(value) };
         Self { log2: value.log2(), label }
@@ -110,7 +110,9 @@ impl Axis {
             }
             let x = self.x(exponent.into());
             picture.line(&[(x, top), (x, y)], 1.0, FAINT);
-            picture.line(&[(x, y + BETWEEN - 6.0), (x, bottom)], 1.0, FAINT);
+            if bottom > y + BETWEEN {
+                picture.line(&[(x, y + BETWEEN - 6.0), (x, bottom)], 1.0, FAINT);
+            }
             picture.line(&[(x, y), (x, y + 5.0)], 1.0, AXIS);
             picture.text((x, y + 19.0), &power(2, exponent), style);
         }

@@ -7,7 +7,7 @@ mod strips;
 use super::HistogramReport;
 use crate::report::number;
 use crate::report::picture::{Anchor, Colour, Picture, TextStyle};
-use axis::{Axis, Limits, scientific};
+use axis::{Axis, Limit, Limits, scientific};
 
 const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 800;
@@ -46,12 +46,12 @@ pub(super) fn picture(report: &HistogramReport) -> Picture {
     figures(&mut picture, report);
     if !limits.is_empty() {
         strips::heads(&mut picture, bottom - panel - 12.0);
+        picture.text((MARGIN, height - 22.0), FOOTNOTE, NOTE.coloured(AXIS));
     }
     for (index, limits) in limits.iter().enumerate() {
         let y = bottom - panel + pitch * index as f64;
         strips::strip(&mut picture, report, index, &axis, limits, (y, pitch));
     }
-    picture.text((MARGIN, height - 22.0), FOOTNOTE, NOTE.coloured(AXIS));
     picture
 }
 
@@ -80,7 +80,9 @@ fn head(picture: &mut Picture, report: &HistogramReport) {
     facts.push(format!("{} elements", number::count(report.total.elements)));
     let options = &report.options;
     if options.scale != 1.0 {
-        facts.push(format!("cast of x·{}, limits drawn for x", scientific(options.scale.into())));
+        let exact = number::full(options.scale.into());
+        let scale = if exact.len() > 7 { Limit::new(options.scale.into()).label } else { exact };
+        facts.push(format!("cast of x·{scale}, limits drawn for x"));
     }
     if !options.rounding.starts_with("nearest") {
         facts.push(format!("rounding {}, limits drawn for nearest", options.rounding));
