@@ -5,6 +5,7 @@
 
 pub mod histogram;
 pub mod number;
+pub mod picture;
 pub mod save;
 pub mod style;
 mod table;
@@ -12,6 +13,8 @@ mod table;
 use std::io::{self, Write};
 
 use serde::Serialize;
+
+use picture::{Picture, to_png, to_svg};
 
 /// Version of the layout of the JSON reports. Grows when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -35,6 +38,9 @@ pub trait Report {
     /// # Errors
     /// `out` cannot be written.
     fn markdown(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// The one picture that says most.
+    fn picture(&self) -> Picture;
 }
 
 /// A kind of file that `--save` can write.
@@ -63,6 +69,16 @@ pub const OUTPUTS: &[Output] = &[
         extension: "md",
         about: "the tables, for a pull request",
         render: |report, out| report.markdown(out),
+    },
+    Output {
+        extension: "png",
+        about: "the picture, 2400 pixels wide",
+        render: |report, out| out.write_all(&to_png(&report.picture()).map_err(io::Error::other)?),
+    },
+    Output {
+        extension: "svg",
+        about: "the picture, to be scaled",
+        render: |report, out| out.write_all(&to_svg(&report.picture()).map_err(io::Error::other)?),
     },
 ];
 

@@ -4,6 +4,7 @@ mod axis;
 mod findings;
 mod metric;
 mod model;
+mod picture;
 mod terminal;
 mod text;
 
@@ -13,6 +14,7 @@ pub use axis::{Limits, Zone, span};
 pub use metric::{Metric, SORTS, Sort};
 pub use model::{Cell, FormatRow, HistogramReport, Input, Options, Subject};
 
+use super::picture::Picture;
 use super::{Report, json};
 
 impl Report for HistogramReport {
@@ -26,5 +28,9 @@ impl Report for HistogramReport {
 
     fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write_markdown(out)
+    }
+
+    fn picture(&self) -> Picture {
+        picture::picture(self)
     }
 }
