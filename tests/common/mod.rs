@@ -56,7 +56,8 @@ pub fn exhaustive() -> bool {
     std::env::var_os("AMP_INSPECT_EXHAUSTIVE").is_some_and(|value| value == "1")
 }
 
-/// Writes a line to stderr that shows also when the test passes (`eprintln!` would be captured).
+/// Writes a line to stderr that shows also when the test passes.
+#[allow(clippy::explicit_write)] // the test harness captures what `eprintln!` writes
 pub fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").unwrap();
 }
