@@ -362,7 +362,7 @@ fn check_range(group: &Group, range: RangeInclusive<u32>) -> Findings {
 
 /// Checks the first and last input of every step, and a million inputs spread over all of them.
 fn check_sample(group: &Group) -> (Findings, u64) {
-    // Prime, so that the low bits take all values, and about 2^12, so that a million steps wrap once.
+    // Prime, so that the low bits take all values; a million strides cover all inputs.
     const STRIDE: usize = 4099;
     let mut findings = Findings::default();
     let mut inputs = 0;
