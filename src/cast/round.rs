@@ -62,6 +62,9 @@ impl Cast {
 /// assert_eq!((q.code, q.class), (0x7c00, Class::Overflow));
 /// ```
 pub fn cast(format: &FormatSpec, rounding: Rounding, overflow: Overflow, x: f64) -> Cast {
+    // Where the sign is dropped it is dropped first: rounding up then means away from zero.
+    let drops_sign = !format.signed && overflow == Overflow::Saturate;
+    let x = if drops_sign { x.abs() } else { x };
     let negative = x.is_sign_negative();
     let sign = if negative { format.sign_bit() } else { 0 };
     let largest = sign | format.max_finite_code();

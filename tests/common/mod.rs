@@ -1,0 +1,86 @@
+//! What the test files share: the data folder, the choices of a cast, reproducible numbers.
+#![allow(dead_code, unreachable_pub)] // each test binary uses its own part
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use amp_inspect::cast::{Overflow, Rounding};
+use amp_inspect::format::table::FORMATS;
+use amp_inspect::format::{FormatSpec, find};
+
+pub const ROUNDINGS: [Rounding; 6] = [
+    Rounding::NearestEven,
+    Rounding::NearestAway,
+    Rounding::TowardZero,
+    Rounding::Up,
+    Rounding::Down,
+    Rounding::ToOdd,
+];
+
+pub const OVERFLOWS: [Overflow; 2] = [Overflow::Ieee, Overflow::Saturate];
+
+/// The row called `name`.
+pub fn row(name: &str) -> FormatSpec {
+    find(name).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The rows whose codes are few enough to try them all.
+pub fn small_rows() -> impl Iterator<Item = &'static FormatSpec> {
+    FORMATS.iter().filter(|row| row.bits <= 16)
+}
+
+/// A path below `testdata`.
+pub fn testdata(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(path)
+}
+
+/// The names, sorted, of the files in a folder of `testdata` that end in `suffix`, without the suffix.
+pub fn names_in(folder: &str, suffix: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(testdata(folder)).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.filter_map(|name| name.strip_suffix(suffix).map(str::to_owned)).collect();
+    names.sort();
+    names
+}
+
+/// The unpacked bytes of a gzip file below `testdata`.
+pub fn gunzip(path: &str) -> Vec<u8> {
+    let packed = std::fs::read(testdata(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(&*packed).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// Whether every input there is shall be tried, not a sample of them.
+pub fn exhaustive() -> bool {
+    std::env::var_os("AMP_INSPECT_EXHAUSTIVE").is_some_and(|value| value == "1")
+}
+
+/// Writes a line to stderr that shows also when the test passes.
+#[allow(clippy::explicit_write)] // the test harness captures what `eprintln!` writes
+pub fn say(line: &str) {
+    writeln!(std::io::stderr(), "{line}").unwrap();
+}
+
+/// Numbers that look random and are the same in every run (SplitMix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A finite number with random sign and significand, its exponent evenly spread over a range.
+    pub fn number(&mut self, exponents: std::ops::RangeInclusive<i32>) -> f64 {
+        let (low, high) = exponents.into_inner();
+        let exponent = low + (self.bits() % (high - low + 1) as u64) as i32;
+        let bits = self.bits();
+        let significand = f64::from_bits(bits >> 12 | 1023 << 52);
+        let magnitude = significand * amp_inspect::format::pow2(exponent);
+        if bits & 1 == 1 { -magnitude } else { magnitude }
+    }
+}
