@@ -81,7 +81,7 @@ fn limits_equal_finfo() {
         let [max, normal, subnormal, eps] =
             [0, 1, 2, 3].map(|field| f64::from_bits(u64::from_str_radix(constants[field], 16).unwrap()));
         let format = row(name);
-        assert_eq!(format.bits, bits.parse().unwrap(), "{name}");
+        assert_eq!(format.bits, bits.parse::<u32>().unwrap(), "{name}");
         assert_eq!(format.max_finite(), max, "{name}");
         assert_eq!(format.min_normal(), normal, "{name}");
         // e8m0 has no subnormal numbers; finfo repeats the smallest number there.
@@ -95,10 +95,10 @@ fn limits_equal_finfo() {
 #[test]
 fn limits_of_the_wide_rows() {
     let float32 = row("float32");
-    assert_eq!(float32.max_finite(), f32::MAX.into());
-    assert_eq!(float32.min_normal(), f32::MIN_POSITIVE.into());
+    assert_eq!(float32.max_finite(), f64::from(f32::MAX));
+    assert_eq!(float32.min_normal(), f64::from(f32::MIN_POSITIVE));
     assert_eq!(float32.min_subnormal(), Some(f32::from_bits(1).into()));
-    assert_eq!(float32.epsilon(), f32::EPSILON.into());
+    assert_eq!(float32.epsilon(), f64::from(f32::EPSILON));
     let tf32 = row("tf32");
     assert_eq!(tf32.max_finite(), 2047.0 * pow2(117));
     assert_eq!(tf32.min_normal(), pow2(-126));

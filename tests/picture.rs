@@ -3,6 +3,7 @@
 
 use amp_inspect::cast::CastPlan;
 use amp_inspect::format::{find, pow2, table::FORMATS};
+use amp_inspect::report::Report;
 use amp_inspect::report::histogram::{HistogramReport, Input, Options};
 use amp_inspect::report::picture::{self, Anchor, Colour, Item, Picture, TextStyle};
 use amp_inspect::stats::{Accumulate, StatsPlan, TensorAccumulator, TensorStats};
@@ -14,7 +15,7 @@ fn report(path: &str, formats: &[&str], scale: f32, tensors: &[(String, Vec<f64>
     let casts: Vec<_> =
         formats.iter().map(|name| CastPlan { scale, ..CastPlan::new(find(name).unwrap()) }).collect();
     let plan = StatsPlan::new(casts);
-    let options = Options { scale, rounding: "nearest-even", ..Options::default() };
+    let options = Options::at_scale(scale);
     let mut report = HistogramReport::new(plan.casts(), options);
     let elements = tensors.iter().map(|(_, values)| values.len() as u64).sum();
     report.inputs.push(Input {

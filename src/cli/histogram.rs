@@ -71,12 +71,11 @@ fn casts(args: &CastArgs) -> Vec<CastPlan> {
 
 fn options(cast: &CastArgs, input: &InputArgs, sort: Sort) -> Options {
     Options {
-        scale: cast.scale,
-        rounding: "nearest-even",
         overflow: cast.overflow.map_or("default", Overflow::name),
         dtype: input.dtype.as_ref().map(|dtype| dtype.name().to_owned()),
         tensor: input.tensor.as_ref().map(ToString::to_string),
         exclude: input.exclude.as_ref().map(ToString::to_string),
         sort,
+        ..Options::at_scale(cast.scale)
     }
 }

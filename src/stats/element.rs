@@ -108,7 +108,7 @@ impl SourceStats {
 
     /// log2(amax / amin); `None` without finite nonzero elements.
     pub fn dynamic_range_log2(&self) -> Option<f64> {
-        (self.nonzero_finite() > 0).then(|| self.amax.log2() - self.amin.log2())
+        (self.nonzero_finite() > 0).then(|| libm::log2(self.amax) - libm::log2(self.amin))
     }
 
     /// Mean of the finite elements.

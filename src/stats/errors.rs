@@ -69,7 +69,7 @@ impl ErrorSums {
     /// Signal to quantisation noise ratio, 20·log10(‖x‖ / ‖x − q/s‖) in dB: +Inf without any error, `None`
     /// as for [`rel_l2`](Self::rel_l2).
     pub fn sqnr_db(&self) -> Option<f64> {
-        self.has_ratio().then(|| 10.0 * (self.signal / self.noise).log10())
+        self.has_ratio().then(|| 10.0 * libm::log10(self.signal / self.noise))
     }
 
     fn has_ratio(&self) -> bool {

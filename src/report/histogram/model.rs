@@ -6,7 +6,7 @@ use serde::ser::SerializeMap;
 use super::super::number::Num;
 use super::super::{SCHEMA_VERSION, Tool};
 use super::findings;
-use super::metric::Sort;
+use super::metric::{Metric, Sort};
 use crate::cast::CastPlan;
 use crate::stats::{Binades, FormatStats, SourceStats, TensorStats};
 use crate::tensor::TensorInfo;
@@ -59,6 +59,14 @@ pub struct Options {
     /// What the tensors are sorted by in tables.
     #[serde(serialize_with = "sort_name")]
     pub sort: Sort,
+}
+
+impl Options {
+    /// A cast of x·`scale` to nearest even, with nothing left out.
+    pub fn at_scale(scale: f32) -> Self {
+        let (rounding, overflow, sort) = ("nearest-even", "default", Sort::Worst(Metric::Lost));
+        Self { scale, rounding, overflow, dtype: None, tensor: None, exclude: None, sort }
+    }
 }
 
 /// A format and its limits. With `options.scale` other than 1 the limits apply to x·scale.
@@ -351,7 +359,8 @@ impl Cell {
             max_rel: stats.errors.max_rel().map(Num),
             mean_rel: stats.errors.mean_rel().map(Num),
             left_out_of_errors: stats.errors.left_out,
-            headroom_log2: (scaled_amax > 0.0).then(|| Num((plan.target.max_finite() / scaled_amax).log2())),
+            headroom_log2: (scaled_amax > 0.0)
+                .then(|| Num(libm::log2(plan.target.max_finite() / scaled_amax))),
         }
     }
 }

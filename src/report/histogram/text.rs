@@ -10,8 +10,11 @@ use crate::report::number::{Num, count, full};
 /// Most rows of tensors in a Markdown report.
 const MARKDOWN_ROWS: usize = 50;
 
+/// A column of the CSV that differs by format.
+type Column = (&'static str, fn(&Cell) -> String);
+
 /// Columns of the CSV: the head, and the figure as text; undefined is empty.
-const CELL_COLUMNS: &[(&str, fn(&Cell) -> String)] = &[
+const CELL_COLUMNS: &[Column] = &[
     ("underflow", |c| c.underflow.to_string()),
     ("subnormal", |c| c.subnormal.to_string()),
     ("normal", |c| c.normal.to_string()),

@@ -1,0 +1,36 @@
+//! The committed sample reports are what the program writes today.
+//!
+//! After a wanted change: `AMP_INSPECT_BLESS=1 cargo test --release --test reports`, then read the diff.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::path::Path;
+use std::process::Command;
+
+const DUMP: &str = "testdata/gpt/grads_step01500.safetensors";
+
+#[test]
+fn the_sample_reports_are_current() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["histogram.json", "histogram.csv", "histogram.md", "histogram.png", "histogram.svg"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_amp-inspect"));
+    command.current_dir(root).env("COLUMNS", "100").args(["histogram", DUMP]);
+    // One layer is enough to show every field; the picture and the sums are those of what was read.
+    command.args(["--tensor", r"^(h\.1\.|wte|ln_f)", "--formats", "float16,bfloat16,e5m2,e4m3fn,e2m1fn"]);
+    for name in names {
+        command.arg("--save").arg(folder.path().join(name));
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::write(folder.path().join("histogram.txt"), &output.stdout).unwrap();
+    let bless = std::env::var_os("AMP_INSPECT_BLESS").is_some();
+    for name in names.into_iter().chain(["histogram.txt"]) {
+        let made = std::fs::read(folder.path().join(name)).unwrap();
+        let committed = root.join("reports").join(name);
+        if bless {
+            std::fs::write(&committed, &made).unwrap();
+        }
+        let committed = std::fs::read(&committed).unwrap_or_default();
+        assert!(committed == made, "reports/{name} is not what the program writes; see the top of this test");
+    }
+}
