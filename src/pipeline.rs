@@ -34,7 +34,7 @@ pub struct Task<'a> {
 pub fn run<A: Accumulate>(
     tasks: &[Task<'_>],
     threads: NonZero<usize>,
-    new: impl Fn() -> A + Sync,
+    new: impl Fn(&TensorInfo) -> A + Sync,
     read: impl Fn(u64) + Sync,
 ) -> Vec<Result<A::Out>> {
     let segments: Vec<(usize, u64)> = tasks
@@ -49,7 +49,7 @@ pub fn run<A: Accumulate>(
     let work = || {
         let mut decoder = None;
         while let Some(&(task, number)) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let outcome = observe_segment(&tasks[task], number, new(), &mut decoder, &read);
+            let outcome = observe_segment(&tasks[task], number, new(&tasks[task].info), &mut decoder, &read);
             let mut in_order = merging[task].lock().unwrap_or_else(PoisonError::into_inner);
             in_order.add(number, outcome, tasks[task].info.elements.div_ceil(SEGMENT).max(1));
         }
@@ -64,7 +64,7 @@ pub fn run<A: Accumulate>(
         let in_order = in_order.into_inner().unwrap_or_else(PoisonError::into_inner);
         in_order
             .finished
-            .unwrap_or_else(|| Ok(new().finish()))
+            .unwrap_or_else(|| Ok(new(&task.info).finish()))
             .map_err(|error| error.in_tensor(&task.info.name))
     });
     finished.collect()
@@ -96,7 +96,7 @@ fn observe_segment<A: Accumulate>(
             bytes = buffer.len() as u64;
             task.source.read_at(task.index, offset, buffer)
         })?;
-        accumulator.observe(chunk);
+        accumulator.observe(first, chunk);
         read(bytes);
         first += count;
     }

@@ -20,7 +20,7 @@ fn casts(scale: f32) -> Vec<CastPlan> {
         .flat_map(|target| {
             let policies = [Overflow::Ieee, Overflow::Saturate];
             policies.into_iter().flat_map(move |overflow| {
-                modes.map(|rounding| CastPlan { target, rounding, overflow, scale })
+                modes.map(|rounding| CastPlan { rounding, overflow, scale, ..CastPlan::new(target) })
             })
         })
         .collect()
@@ -35,17 +35,17 @@ fn plans(scale: f32) -> &'static (StatsPlan, StatsPlan) {
 }
 
 fn run(plan: &StatsPlan, values: &[f32]) -> TensorStats {
-    let mut whole = TensorAccumulator::new(plan);
-    whole.observe(Chunk::F32(values));
+    let mut whole = TensorAccumulator::new(plan, "t");
+    whole.observe(0, Chunk::F32(values));
     whole.finish()
 }
 
 fn run_split(plan: &StatsPlan, values: &[f32], at: usize) -> TensorStats {
     let (head, tail) = values.split_at(at.min(values.len()));
-    let mut first = TensorAccumulator::new(plan);
-    first.observe(Chunk::F32(head));
-    let mut second = TensorAccumulator::new(plan);
-    second.observe(Chunk::F32(tail));
+    let mut first = TensorAccumulator::new(plan, "t");
+    first.observe(0, Chunk::F32(head));
+    let mut second = TensorAccumulator::new(plan, "t");
+    second.observe(head.len() as u64, Chunk::F32(tail));
     first.merge(second);
     first.finish()
 }
@@ -267,8 +267,8 @@ fn sixty_four_bit_sources_are_rounded_once() {
     let x = 1.0 + 2_f64.powi(-11) + 2_f64.powi(-40);
     let plans = vec![CastPlan::new(find("float16").unwrap())];
     let plan = StatsPlan::new(plans);
-    let mut accumulator = TensorAccumulator::new(&plan);
-    accumulator.observe(Chunk::F64(&[x]));
+    let mut accumulator = TensorAccumulator::new(&plan, "t");
+    accumulator.observe(0, Chunk::F64(&[x]));
     let stats = accumulator.finish();
     assert_eq!(stats.formats[0].errors.max_abs, 1.0 + 2_f64.powi(-10) - x);
 }

@@ -63,21 +63,14 @@ impl Cast {
 /// ```
 pub fn cast(format: &FormatSpec, rounding: Rounding, overflow: Overflow, x: f64) -> Cast {
     // Where the sign is dropped it is dropped first: rounding up then means away from zero.
-    let drops_sign = !format.signed && overflow == Overflow::Saturate;
+    let drops_sign = !format.signed && overflow != Overflow::Ieee;
     let x = if drops_sign { x.abs() } else { x };
     let negative = x.is_sign_negative();
     let sign = if negative { format.sign_bit() } else { 0 };
     let largest = sign | format.max_finite_code();
-    // What stands for a value outside the range: Inf if there is one and it is wanted, else NaN, else
-    // the largest number.
-    let beyond = match overflow {
-        Overflow::Saturate => largest,
-        Overflow::Ieee => format
-            .infinity_code()
-            .map(|inf| sign | inf)
-            .or_else(|| format.nan_code(negative))
-            .unwrap_or(largest),
-    };
+    // Inf if the format has one, else NaN, else the largest number.
+    let infinite =
+        format.infinity_code().map(|inf| sign | inf).or_else(|| format.nan_code(negative)).unwrap_or(largest);
     if x.is_nan() {
         return Cast {
             code: format.nan_code(negative).unwrap_or(format.max_finite_code()),
@@ -85,7 +78,8 @@ pub fn cast(format: &FormatSpec, rounding: Rounding, overflow: Overflow, x: f64)
         };
     }
     if x.is_infinite() {
-        return Cast { code: beyond, class: Class::Inf };
+        let code = if overflow == Overflow::Saturate { largest } else { infinite };
+        return Cast { code, class: Class::Inf };
     }
     let unsigned_nan = format.nan_code(false).filter(|_| overflow == Overflow::Ieee);
     if x == 0.0 {
@@ -109,9 +103,10 @@ pub fn cast(format: &FormatSpec, rounding: Rounding, overflow: Overflow, x: f64)
             Rounding::TowardZero | Rounding::ToOdd => true,
             Rounding::Up => negative,
             Rounding::Down => !negative,
-            Rounding::NearestEven | Rounding::NearestAway => false,
+            Rounding::NearestEven | Rounding::NearestAway | Rounding::Stochastic { .. } => false,
         };
-        return Cast { code: if stops { largest } else { beyond }, class: Class::Overflow };
+        let code = if stops || overflow != Overflow::Ieee { largest } else { infinite };
+        return Cast { code, class: Class::Overflow };
     }
     let magnitude = magnitude as u32;
     let class = match magnitude >> format.trailing_bits() {
@@ -130,25 +125,50 @@ fn signed_code(format: &FormatSpec, sign: u32, magnitude: u32) -> u32 {
 /// The code, of unbounded size, that the magnitude of a finite nonzero `x` rounds to.
 fn round_magnitude(format: &FormatSpec, rounding: Rounding, x: f64) -> u64 {
     let (below, rest) = code_below(format, x);
+    if rest.is_zero() {
+        return below;
+    }
     let negative = x.is_sign_negative();
     let even = below & 1 == 0;
-    let up = match (rounding, rest) {
-        (_, Rest::Exact) => false,
-        (Rounding::NearestEven, Rest::Between(half)) => half.is_gt() || (half.is_eq() && !even),
-        (Rounding::NearestAway, Rest::Between(half)) => half.is_ge(),
-        (Rounding::TowardZero, Rest::Between(_)) => false,
-        (Rounding::Up, Rest::Between(_)) => !negative,
-        (Rounding::Down, Rest::Between(_)) => negative,
-        (Rounding::ToOdd, Rest::Between(_)) => even,
+    let half = rest.cmp_half();
+    let up = match rounding {
+        Rounding::NearestEven => half.is_gt() || (half.is_eq() && !even),
+        Rounding::NearestAway => half.is_ge(),
+        Rounding::TowardZero => false,
+        Rounding::Up => !negative,
+        Rounding::Down => negative,
+        Rounding::ToOdd => even,
+        Rounding::Stochastic { bits, random } => {
+            let random = u64::from(random) & ((1 << bits) - 1);
+            rest.leading_bits(bits) + random >= 1 << bits
+        }
     };
     below + u64::from(up)
 }
 
-/// What is left of a magnitude above the code below it.
-enum Rest {
-    Exact,
-    /// How it compares with the midpoint of the two neighbouring codes.
-    Between(Ordering),
+/// How far a magnitude is from the code below it towards the next, as a fraction of the gap.
+#[derive(Clone, Copy)]
+struct Rest {
+    /// The first 64 bits of the fraction.
+    fraction: u64,
+    /// Whether any bit after those is set.
+    sticky: bool,
+}
+
+impl Rest {
+    const ZERO: Self = Self { fraction: 0, sticky: false };
+
+    fn is_zero(self) -> bool {
+        self.fraction == 0 && !self.sticky
+    }
+
+    fn cmp_half(self) -> Ordering {
+        self.fraction.cmp(&(1 << 63)).then(self.sticky.cmp(&false))
+    }
+
+    fn leading_bits(self, bits: u32) -> u64 {
+        self.fraction >> (64 - bits)
+    }
 }
 
 /// The largest code whose value is not above |x|, and what remains.
@@ -159,21 +179,22 @@ fn code_below(format: &FormatSpec, x: f64) -> (u64, Rest) {
     let emin = format.emin();
     if leading < emin && !format.subnormals {
         // No number lies below: the smallest is the nearest, in every mode.
-        return (0, Rest::Exact);
+        return (0, Rest::ZERO);
     }
     let binade = leading.max(emin);
-    // Number of significand bits that lie below the last bit of the format in this binade.
+    // Number of significand bits that lie below the last bit of the format in this binade: at least 29,
+    // since no format has more than 24.
     let shift = (binade - trailing - exponent) as u32;
     let kept = significand.checked_shr(shift).unwrap_or(0);
+    let rest = match shift {
+        ..=64 => Rest { fraction: significand << (64 - shift), sticky: false },
+        _ => {
+            let fraction = significand.checked_shr(shift - 64).unwrap_or(0);
+            Rest { fraction, sticky: shift - 64 > significand.trailing_zeros() }
+        }
+    };
     let binades_up = ((binade - emin) as u64) << trailing;
     let implicit = if format.subnormals { 0 } else { 1 << trailing };
-    let rest = match shift {
-        54.. => Rest::Between(Ordering::Less),
-        _ => match significand & ((1 << shift) - 1) {
-            0 => Rest::Exact,
-            lost => Rest::Between(lost.cmp(&(1 << (shift - 1)))),
-        },
-    };
     (kept + binades_up - implicit, rest)
 }
 

@@ -3,11 +3,12 @@
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use regex::Regex;
 
-use crate::cast::Overflow;
+use crate::cast::profile::{PROFILES, Profile};
+use crate::cast::{OVERFLOWS, Overflow, ROUNDINGS, Rounding};
 use crate::format::{self, FormatSpec};
 use crate::report::OUTPUTS;
 use crate::report::histogram::{SORTS, Sort};
@@ -92,9 +93,27 @@ pub(super) struct CastArgs {
     /// Multiply every value by this before the cast, as a loss scale does (65536 or 2^16)
     #[arg(long, value_name = "S", value_parser = scale, default_value = "1")]
     pub(super) scale: f32,
-    /// What becomes of values beyond the largest number [default: ieee for formats with Inf, else saturate]
-    #[arg(long, value_name = "POLICY", value_parser = overflow_parser())]
+    /// Cast as a software stack does; --overflow and --rounding overrule it
+    #[arg(long, value_name = "STACK", value_parser = profile_parser(), long_help = profile_help(), hide_possible_values = true)]
+    pub(super) profile: Option<&'static Profile>,
+    /// What becomes of values beyond the largest number
+    #[arg(long, value_name = "POLICY", value_parser = overflow_parser(), long_help = overflow_help(), hide_possible_values = true)]
     pub(super) overflow: Option<Overflow>,
+    /// How values between two numbers are resolved [default: nearest-even]
+    #[arg(long, value_name = "MODE", value_parser = rounding_parser(), long_help = rounding_help(), hide_possible_values = true)]
+    pub(super) rounding: Option<RoundingArg>,
+    /// Random bits of stochastic rounding [default: as NVIDIA's cvt.rs takes for the format]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub(super) random_bits: Option<u32>,
+    /// Seed of stochastic rounding
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) seed: u64,
+    /// Flush subnormal results to zero
+    #[arg(long)]
+    pub(super) ftz: bool,
+    /// Take subnormal inputs for zero
+    #[arg(long)]
+    pub(super) daz: bool,
 }
 
 /// What to show, and where.
@@ -142,26 +161,69 @@ fn scale(text: &str) -> Result<f32, String> {
     })
 }
 
-fn overflow_parser() -> impl clap::builder::TypedValueParser<Value = Overflow> {
-    use clap::builder::TypedValueParser;
-    const POLICIES: [Overflow; 2] = [Overflow::Ieee, Overflow::Saturate];
-    PossibleValuesParser::new(POLICIES.map(Overflow::name))
-        .map(|name| POLICIES.into_iter().find(|policy| policy.name() == name).unwrap_or(Overflow::Ieee))
+/// A rounding mode as typed; stochastic rounding becomes one for each format.
+#[derive(Clone, Copy)]
+pub(super) enum RoundingArg {
+    Fixed(Rounding),
+    Stochastic,
 }
 
-fn sort_parser() -> impl clap::builder::TypedValueParser<Value = Sort> {
-    use clap::builder::TypedValueParser;
-    PossibleValuesParser::new(SORTS.iter().map(|(name, ..)| *name))
-        .map(|name| SORTS.iter().find(|(known, ..)| *known == name).map_or(Sort::File, |(_, sort, _)| *sort))
+/// Accepts the names of a table's rows and gives what they stand for.
+fn named<T: Clone + Send + Sync + 'static>(
+    rows: impl IntoIterator<Item = (&'static str, T)>,
+) -> impl TypedValueParser<Value = T> {
+    let rows: Vec<(&str, T)> = rows.into_iter().collect();
+    PossibleValuesParser::new(rows.iter().map(|(name, _)| *name)).try_map(move |typed| {
+        let row = rows.iter().find(|(name, _)| *name == typed);
+        row.map(|(_, value)| value.clone()).ok_or("not in the table")
+    })
+}
+
+fn overflow_parser() -> impl TypedValueParser<Value = Overflow> {
+    named(OVERFLOWS.iter().map(|(name, policy, _)| (*name, *policy)))
+}
+
+fn rounding_parser() -> impl TypedValueParser<Value = RoundingArg> {
+    let fixed = ROUNDINGS.iter().map(|(name, mode, _)| (*name, RoundingArg::Fixed(*mode)));
+    named(fixed.chain([("stochastic", RoundingArg::Stochastic)]))
+}
+
+fn profile_parser() -> impl TypedValueParser<Value = &'static Profile> {
+    named(PROFILES.iter().map(|profile| (profile.name, profile)))
+}
+
+fn sort_parser() -> impl TypedValueParser<Value = Sort> {
+    named(SORTS.iter().map(|(name, sort, _)| (*name, *sort)))
+}
+
+/// A list of choices with their meanings, one a line.
+fn choices<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    rows.map(|(name, meaning)| format!("\n  {name:<15} {meaning}")).collect()
+}
+
+fn overflow_help() -> String {
+    let policies = choices(OVERFLOWS.iter().map(|(name, _, meaning)| (*name, *meaning)));
+    format!(
+        "What becomes of values beyond the largest number (if not given: ieee for formats with Inf, saturate for \
+         the others):{policies}"
+    )
+}
+
+fn rounding_help() -> String {
+    let modes = ROUNDINGS.iter().map(|(name, _, meaning)| (*name, *meaning));
+    let stochastic =
+        ("stochastic", "away from zero as often as the value is far on the way (--random-bits, --seed)");
+    format!("How values between two numbers are resolved:{}", choices(modes.chain([stochastic])))
+}
+
+fn profile_help() -> String {
+    let stacks = choices(PROFILES.iter().map(|profile| (profile.name, profile.about)));
+    format!("Cast as a software stack does; --overflow and --rounding overrule it:{stacks}")
 }
 
 fn sort_help() -> String {
-    let keys: Vec<String> =
-        SORTS.iter().map(|(name, _, meaning)| format!("  {name:<10} {meaning}")).collect();
-    format!(
-        "Order of the tensors in tables, worst first by the first format, and the figure shown:\n{}",
-        keys.join("\n")
-    )
+    let keys = choices(SORTS.iter().map(|(name, _, meaning)| (*name, *meaning)));
+    format!("Order of the tensors in tables, worst first by the first format, and the figure shown:{keys}")
 }
 
 fn save_help() -> String {

@@ -4,11 +4,11 @@ use std::num::NonZero;
 use std::thread;
 
 use super::Outcome;
-use super::args::{CastArgs, HistogramArgs, InputArgs};
+use super::args::{CastArgs, HistogramArgs, InputArgs, RoundingArg};
 use super::inputs::{Inputs, Selected};
 use super::output::{Outputs, complain};
 use super::progress::Progress;
-use crate::cast::{CastPlan, Overflow};
+use crate::cast::{Overflow, Rounding};
 use crate::error::{Error, Result};
 use crate::pipeline;
 use crate::report::histogram::{HistogramReport, Input, Options, Sort};
@@ -20,7 +20,7 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
         output.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN);
     let quiet = output.quiet;
     let outputs = Outputs::prepare(output)?;
-    let plan = StatsPlan::new(casts(&cast));
+    let plan = StatsPlan::new(cast.plans());
     let inputs = Inputs::open(input);
     let (selected, notices, mut problems) = inputs.select();
     problems.splice(0..0, inputs.problems.iter().cloned());
@@ -31,8 +31,12 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     let progress = Progress::new(selected.iter().map(|tensor| tensor.task.info.bytes()).sum(), quiet);
     let (tasks, dumps): (Vec<_>, Vec<_>) =
         selected.into_iter().map(|Selected { task, dump }| (task, dump)).unzip();
-    let results =
-        pipeline::run(&tasks, threads, || TensorAccumulator::new(&plan), |bytes| progress.add(bytes));
+    let results = pipeline::run(
+        &tasks,
+        threads,
+        |info| TensorAccumulator::new(&plan, &info.name),
+        |bytes| progress.add(bytes),
+    );
     progress.finish();
 
     let mut report = HistogramReport::new(plan.casts(), options(&cast, inputs.filters(), sort));
@@ -56,22 +60,18 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     Ok(if incomplete { Outcome::Incomplete } else { Outcome::Done })
 }
 
-/// One cast for each format, each format once.
-fn casts(args: &CastArgs) -> Vec<CastPlan> {
-    let mut casts: Vec<CastPlan> = Vec::new();
-    for &target in &args.formats {
-        let overflow = args.overflow.unwrap_or(Overflow::default_for(&target));
-        let plan = CastPlan { overflow, scale: args.scale, ..CastPlan::new(target) };
-        if !casts.iter().any(|known| known.target.name == target.name) {
-            casts.push(plan);
-        }
-    }
-    casts
-}
-
 fn options(cast: &CastArgs, input: &InputArgs, sort: Sort) -> Options {
     Options {
+        profile: cast.profile.map(|profile| profile.name),
         overflow: cast.overflow.map_or("default", Overflow::name),
+        rounding: match cast.rounding {
+            None => Rounding::NearestEven.name(),
+            Some(RoundingArg::Fixed(mode)) => mode.name(),
+            Some(RoundingArg::Stochastic) => "stochastic",
+        },
+        seed: cast.seed,
+        ftz: cast.ftz,
+        daz: cast.daz,
         dtype: input.dtype.as_ref().map(|dtype| dtype.name().to_owned()),
         tensor: input.tensor.as_ref().map(ToString::to_string),
         exclude: input.exclude.as_ref().map(ToString::to_string),

@@ -8,7 +8,7 @@
 
 use super::element::{FormatStats, SourceStats};
 use crate::cast::round::Class;
-use crate::cast::{CastPlan, Rounding};
+use crate::cast::{CastPlan, Place, Rounding};
 use crate::format::pow2;
 
 /// Fraction bits below the key.
@@ -266,13 +266,9 @@ struct Outcome {
 
 impl Outcome {
     fn of(plan: &CastPlan, x: f32) -> Self {
-        let product = plan.product(x);
-        let q = plan.cast(x.into(), product);
-        Self {
-            class: q.class,
-            exceeds_max: product > plan.target.max_finite(),
-            dequantised: plan.dequantise(q),
-        }
+        let q = plan.cast_f32(x, Place::default());
+        let exceeds_max = f64::from(x * plan.scale) > plan.target.max_finite();
+        Self { class: q.class, exceeds_max, dequantised: plan.dequantise(q) }
     }
 
     fn count(&self, stats: &mut FormatStats, n: u64) {
@@ -287,13 +283,14 @@ impl BinCast {
     /// `None` if bins do not determine the outcome of this cast.
     pub(super) fn new(plan: &CastPlan) -> Option<Self> {
         let format = &plan.target;
-        let symmetric = !matches!(plan.rounding, Rounding::Up | Rounding::Down);
+        let stochastic = matches!(plan.rounding, Rounding::Stochastic { .. });
+        let determined = plan.rounding.is_symmetric() && !stochastic && !plan.flush_subnormal_inputs;
         let shift = plan.scale_log2()?;
         // The finest midpoint is half the smallest number. Seen from x it must lie on the grid of the
         // bins, which is 2^-131 below the normal numbers, and a product must reach it unrounded.
         let finest = format.emin() - format.trailing_bits() as i32 - 1;
         let on_grid = finest - shift >= -131 && (shift >= 0 || finest >= -126);
-        if format.trailing_bits() > 4 || !format.signed || !format.subnormals || !symmetric || !on_grid {
+        if format.trailing_bits() > 4 || !format.signed || !format.subnormals || !determined || !on_grid {
             return None;
         }
         let outcomes = (0..NOT_FINITE as u32).map(|key| {

@@ -1,8 +1,8 @@
 //! What is counted of the source and of each cast, and the definition of both for one element.
 
 use super::{Binades, ErrorSums};
-use crate::cast::CastPlan;
-use crate::cast::round::Class;
+use crate::cast::round::{Cast, Class};
+use crate::cast::{CastPlan, Place};
 use crate::format::{exponent_of, pow2};
 
 /// The stored values themselves, before any cast.
@@ -191,18 +191,27 @@ pub struct FormatStats {
 }
 
 impl FormatStats {
-    /// Casts `count` elements of value `x`, whose product with the scale is `product`. THE definition:
-    /// every faster engine must count and sum as this does.
-    pub fn observe(&mut self, plan: &CastPlan, x: f64, product: f64, count: u64) {
-        let q = plan.cast(x, product);
-        self.classes.add(q.class, count);
+    /// Casts an element of a source of up to 32 bits. THE definition: every faster engine must count and
+    /// sum as this does.
+    pub fn observe_f32(&mut self, plan: &CastPlan, x: f32, place: Place) {
+        let product = f64::from(x * plan.scale);
+        self.observe(plan, x.into(), product, plan.cast_f32(x, place));
+    }
+
+    /// Casts an element of a 64-bit source.
+    pub fn observe_f64(&mut self, plan: &CastPlan, x: f64, place: Place) {
+        self.observe(plan, x, x * f64::from(plan.scale), plan.cast_f64(x, place));
+    }
+
+    fn observe(&mut self, plan: &CastPlan, x: f64, product: f64, q: Cast) {
+        self.classes.add(q.class, 1);
         if !x.is_finite() {
             return;
         }
         if product.abs() > plan.target.max_finite() {
-            self.exceeds_max += count;
+            self.exceeds_max += 1;
         }
-        self.errors.observe(x, plan.dequantise(q), count);
+        self.errors.observe(x, plan.dequantise(q), 1);
     }
 
     /// Adds the statistics of the elements that follow.

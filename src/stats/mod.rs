@@ -6,7 +6,7 @@
 //!
 //! * [`bins`]: one histogram serves every format of up to five significand bits;
 //! * [`wide`]: a pass of its own for each wider format;
-//! * [`FormatStats::observe`]: one element at a time through `cast::round`, for all else.
+//! * [`FormatStats::observe_f32`]: one element at a time through `cast::round`, for all else.
 
 pub mod binades;
 mod bins;
@@ -28,8 +28,8 @@ pub trait Accumulate: Send {
     /// The finished result.
     type Out: Send;
 
-    /// Takes in the next elements.
-    fn observe(&mut self, chunk: Chunk<'_>);
+    /// Takes in the next elements, the first of which has index `first` in the tensor.
+    fn observe(&mut self, first: u64, chunk: Chunk<'_>);
 
     /// Takes in what `next` has seen: the elements that follow those of `self`.
     fn merge(&mut self, next: Self);

@@ -4,7 +4,8 @@ use super::Accumulate;
 use super::bins::{BinCast, Bins, TINY};
 use super::element::{FormatStats, SourceStats};
 use super::wide::{BLOCK, Block, WideCast};
-use crate::cast::CastPlan;
+use crate::cast::philox::stream;
+use crate::cast::{CastPlan, Place};
 use crate::tensor::Chunk;
 
 /// The casts to make, prepared once for all tensors.
@@ -65,6 +66,8 @@ impl TensorStats {
 /// Accumulates [`TensorStats`].
 pub struct TensorAccumulator<'p> {
     plan: &'p StatsPlan,
+    /// Which random bits stochastic rounding takes.
+    stream: u64,
     /// What did not go through the bins.
     stats: TensorStats,
     f32: Option<Box<SingleEngine>>,
@@ -77,16 +80,22 @@ struct SingleEngine {
 }
 
 impl<'p> TensorAccumulator<'p> {
-    /// An accumulator that has seen nothing.
-    pub fn new(plan: &'p StatsPlan) -> Self {
+    /// An accumulator that has seen nothing, for the tensor called `name`.
+    pub fn new(plan: &'p StatsPlan, name: &str) -> Self {
         let formats = vec![FormatStats::default(); plan.casts.len()];
-        Self { plan, stats: TensorStats { source: SourceStats::default(), formats }, f32: None }
+        Self {
+            plan,
+            stream: stream(name),
+            stats: TensorStats { source: SourceStats::default(), formats },
+            f32: None,
+        }
     }
 
-    fn observe_f32(&mut self, values: &[f32]) {
+    fn observe_f32(&mut self, first: u64, values: &[f32]) {
         let engine =
             self.f32.get_or_insert_with(|| Box::new(SingleEngine { bins: Bins::new(), block: Block::new() }));
         let SingleEngine { bins, block } = &mut **engine;
+        let mut place = Place { stream: self.stream, index: first };
         for values in values.chunks(BLOCK) {
             block.load(values);
             let tiny = bins.observe(values);
@@ -94,9 +103,9 @@ impl<'p> TensorAccumulator<'p> {
             for ((engine, plan), stats) in casts.zip(&mut self.stats.formats) {
                 match engine {
                     Engine::Bins(_) if tiny == 0 => {}
-                    Engine::Bins(_) => observe_each(plan, stats, values.iter().filter(|x| is_tiny(**x))),
+                    Engine::Bins(_) => observe_each(plan, stats, values, place, is_tiny),
                     Engine::Wide(cast) if cast.exact(block) => cast.observe(block, stats),
-                    Engine::Wide(_) | Engine::Element => observe_each(plan, stats, values.iter()),
+                    Engine::Wide(_) | Engine::Element => observe_each(plan, stats, values, place, |_| true),
                 }
             }
             if tiny > 0 {
@@ -104,14 +113,16 @@ impl<'p> TensorAccumulator<'p> {
                     self.stats.source.observe(x.into(), 1);
                 }
             }
+            place.index += values.len() as u64;
         }
     }
 
-    fn observe_f64(&mut self, values: &[f64]) {
-        for &x in values {
+    fn observe_f64(&mut self, first: u64, values: &[f64]) {
+        for (index, &x) in (first..).zip(values) {
+            let place = Place { stream: self.stream, index };
             self.stats.source.observe(x, 1);
             for (plan, stats) in self.plan.casts.iter().zip(&mut self.stats.formats) {
-                stats.observe(plan, x, x * f64::from(plan.scale), 1);
+                stats.observe_f64(plan, x, place);
             }
         }
     }
@@ -120,10 +131,10 @@ impl<'p> TensorAccumulator<'p> {
 impl Accumulate for TensorAccumulator<'_> {
     type Out = TensorStats;
 
-    fn observe(&mut self, chunk: Chunk<'_>) {
+    fn observe(&mut self, first: u64, chunk: Chunk<'_>) {
         match chunk {
-            Chunk::F32(values) => self.observe_f32(values),
-            Chunk::F64(values) => self.observe_f64(values),
+            Chunk::F32(values) => self.observe_f32(first, values),
+            Chunk::F64(values) => self.observe_f64(first, values),
         }
     }
 
@@ -152,8 +163,15 @@ fn is_tiny(x: f32) -> bool {
     x != 0.0 && x.abs() < TINY
 }
 
-fn observe_each<'a>(plan: &CastPlan, stats: &mut FormatStats, values: impl Iterator<Item = &'a f32>) {
-    for &x in values {
-        stats.observe(plan, x.into(), plan.product(x), 1);
+/// Casts those of `values` that are `wanted`, one by one. `first` is the place of the first value.
+fn observe_each(
+    plan: &CastPlan,
+    stats: &mut FormatStats,
+    values: &[f32],
+    first: Place,
+    wanted: impl Fn(f32) -> bool,
+) {
+    for (index, &x) in (first.index..).zip(values).filter(|(_, x)| wanted(**x)) {
+        stats.observe_f32(plan, x, Place { index, ..first });
     }
 }

@@ -4,7 +4,7 @@
 
 use super::element::FormatStats;
 use crate::cast::round::Class;
-use crate::cast::{CastPlan, Overflow, Rounding};
+use crate::cast::{CastPlan, Overflow, Place, Rounding};
 use crate::format::pow2;
 
 /// Elements in a block.
@@ -101,11 +101,16 @@ impl WideCast {
         plan.scale_log2()?;
         let unit = format.emin() - format.trailing_bits() as i32;
         let fits = format.emin() >= -126 && unit >= -149 && format.max_finite() <= f64::from(f32::MAX);
-        if plan.rounding != Rounding::NearestEven || !format.signed || !format.subnormals || !fits {
+        let flushes = plan.flush_subnormal_inputs || plan.flush_subnormal_results;
+        if plan.rounding != Rounding::NearestEven || flushes || !format.signed || !format.subnormals || !fits
+        {
             return None;
         }
         let dropped = 24 - format.precision;
-        let first = |reached: fn(Class) -> bool| first_bits(|x| reached(plan.cast(x, x).class));
+        let unscaled = CastPlan { scale: 1.0, ..*plan };
+        let first = |reached: fn(Class) -> bool| {
+            first_bits(|x| reached(unscaled.cast_f64(x, Place::default()).class))
+        };
         Some(Self {
             plan: *plan,
             kept: first(|class| !matches!(class, Class::Zero | Class::Underflow)),
@@ -144,7 +149,7 @@ impl WideCast {
         stats.classes.overflow += overflow;
         stats.exceeds_max += finite - counts.within_max;
 
-        let keeps_overflow = self.plan.overflow == Overflow::Saturate;
+        let keeps_overflow = self.plan.overflow != Overflow::Ieee;
         let left_out = if keeps_overflow { 0 } else { overflow };
         let limit = if keeps_overflow { INFINITY } else { self.overflow };
         let errors = &mut stats.errors;

@@ -252,6 +252,12 @@ impl Steps {
     }
 }
 
+/// The steps of a list as pairs of the first input and the code.
+pub(crate) fn steps(list: &str) -> Vec<(u32, u32)> {
+    let Steps { firsts, codes } = Steps::read(list);
+    firsts.into_iter().zip(codes.into_iter().map(u32::from)).collect()
+}
+
 /// Lists that share a cast, so that each input is rounded once for all of them.
 struct Group {
     format: FormatSpec,

@@ -8,3 +8,4 @@ mod classes;
 mod crates;
 mod lists;
 mod midpoints;
+mod options;

@@ -102,13 +102,14 @@ impl Numbers {
             (Rounding::Up, _) => !negative,
             (Rounding::Down, _) => negative,
             (Rounding::ToOdd, _) => code % 2 == 0,
+            (Rounding::Stochastic { .. }, _) => panic!("has tests of its own"),
         };
         let code = code + usize::from(up);
         let sign = if negative { format.sign_bit() } else { 0 };
         if code > self.largest() {
             let largest = self.largest() as u32 | sign;
             let away = match rounding {
-                Rounding::NearestEven | Rounding::NearestAway => true,
+                Rounding::NearestEven | Rounding::NearestAway | Rounding::Stochastic { .. } => true,
                 Rounding::TowardZero | Rounding::ToOdd => false,
                 Rounding::Up => !negative,
                 Rounding::Down => negative,

@@ -1,6 +1,7 @@
 //! The report of `histogram`: what each format does to each tensor.
 
 mod axis;
+mod definitions;
 mod findings;
 mod metric;
 mod model;

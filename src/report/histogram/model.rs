@@ -5,9 +5,10 @@ use serde::ser::SerializeMap;
 
 use super::super::number::Num;
 use super::super::{SCHEMA_VERSION, Tool};
+use super::definitions::DEFINITIONS;
 use super::findings;
 use super::metric::{Metric, Sort};
-use crate::cast::CastPlan;
+use crate::cast::{CastPlan, Rounding};
 use crate::stats::{Binades, FormatStats, SourceStats, TensorStats};
 use crate::tensor::TensorInfo;
 
@@ -46,8 +47,16 @@ pub struct HistogramReport {
 pub struct Options {
     /// Factor applied to every element before the cast.
     pub scale: f32,
+    /// Software stack whose casts these are, if one was named.
+    pub profile: Option<&'static str>,
     /// Rounding mode.
     pub rounding: &'static str,
+    /// Seed of stochastic rounding.
+    pub seed: u64,
+    /// Whether subnormal results become zero.
+    pub ftz: bool,
+    /// Whether subnormal inputs are taken for zero.
+    pub daz: bool,
     /// Overflow policy asked for; `default` leaves it to each format.
     pub overflow: &'static str,
     /// Element type that the stored bytes were read as, if not the one in the file.
@@ -64,8 +73,19 @@ pub struct Options {
 impl Options {
     /// A cast of x·`scale` to nearest even, with nothing left out.
     pub fn at_scale(scale: f32) -> Self {
-        let (rounding, overflow, sort) = ("nearest-even", "default", Sort::Worst(Metric::Lost));
-        Self { scale, rounding, overflow, dtype: None, tensor: None, exclude: None, sort }
+        Self {
+            scale,
+            profile: None,
+            rounding: Rounding::NearestEven.name(),
+            seed: 0,
+            ftz: false,
+            daz: false,
+            overflow: "default",
+            dtype: None,
+            tensor: None,
+            exclude: None,
+            sort: Sort::Worst(Metric::Lost),
+        }
     }
 }
 
@@ -201,33 +221,6 @@ pub struct Cell {
     /// log2(max_finite / (scale·amax)): bits that the largest element is away from the limit.
     pub headroom_log2: Option<Num>,
 }
-
-/// Meaning of the figures, as printed in the JSON.
-const DEFINITIONS: &[(&str, &str)] = &[
-    (
-        "q",
-        "the element x times the scale s (one f32 multiplication), cast to the format; q/s is what comes back",
-    ),
-    ("nan, inf, zero", "the stored element itself is NaN, ±Inf, ±0"),
-    ("underflow", "x is finite and nonzero, but q is zero: the value is lost"),
-    ("subnormal", "q is a nonzero subnormal number: kept, with fewer bits"),
-    ("normal", "q is a normal number"),
-    ("overflow", "x is finite, but x·s rounded with unbounded exponent exceeds the largest finite number"),
-    (
-        "exceeds_max",
-        "x is finite and |x·s| is above the largest finite number before rounding (Transformer Engine's overflow)",
-    ),
-    ("*_pct", "percent of the finite nonzero elements"),
-    ("*_pct_of_all", "percent of all elements (Transformer Engine's underflows%)"),
-    ("mse", "mean of (x − q/s)²"),
-    ("rel_l2", "‖x − q/s‖ / ‖x‖"),
-    ("sqnr_db", "−20·log10(rel_l2)"),
-    ("max_rel, mean_rel", "of |x − q/s| / |x| over finite nonzero x"),
-    ("left_out_of_errors", "finite elements stored as Inf or NaN, which no error figure includes"),
-    ("headroom_log2", "log2(max_finite / (s·amax))"),
-    ("dynamic_range_log2", "log2(amax / amin), amin being the smallest nonzero magnitude"),
-    ("binades", "rows of [e, negative, positive]: elements with 2^e ≤ |x| < 2^(e+1)"),
-];
 
 impl HistogramReport {
     /// An empty report for these casts; subjects are added with [`push`](Self::push).

@@ -1,0 +1,75 @@
+//! How whole software stacks cast: a name that sets overflow policy, rounding and NaN codes at once.
+//!
+//! On finite values in range they all agree; what differs is listed here. Measured over all 2^32 float32
+//! inputs with the versions named, except where the source says otherwise.
+
+use super::{CastPlan, NanCode, Overflow, Rounding};
+use crate::format::FormatSpec;
+
+/// A stack and how it casts.
+pub struct Profile {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// What it stands for, and where it is from.
+    pub about: &'static str,
+    /// Overflow policy and NaN codes for a target.
+    policy: fn(&FormatSpec) -> (Overflow, NanCode),
+}
+
+/// Every stack known.
+pub const PROFILES: &[Profile] = &[
+    Profile {
+        name: "ml_dtypes",
+        about: "ml_dtypes 0.6 and JAX: never saturates where there is Inf or NaN",
+        policy: |_| (Overflow::Ieee, NanCode::Canonical),
+    },
+    Profile {
+        name: "torch",
+        about: "PyTorch 2.13 and later: e4m3fn saturates, the others do not (pytorch#178817)",
+        policy: |format| {
+            let saturates = format.name == "e4m3fn";
+            let nan = if format.bits == 16 { NanCode::AllOnesNegative } else { NanCode::AllOnes };
+            (if saturates { Overflow::Saturate } else { Overflow::Ieee }, nan)
+        },
+    },
+    Profile {
+        name: "torch<2.13",
+        about: "PyTorch before 2.13, eager mode: nothing saturates (pytorch#104242)",
+        policy: |format| {
+            let nan = if format.bits == 16 { NanCode::AllOnesNegative } else { NanCode::AllOnes };
+            (Overflow::Ieee, nan)
+        },
+    },
+    Profile {
+        name: "nvidia",
+        about: "NVIDIA hardware: cvt.satfinite for 8 bits and less, Inf for wider formats; one positive NaN",
+        policy: |format| (saturate_up_to_eight_bits(format), NanCode::AllOnesPositive),
+    },
+    Profile {
+        name: "te",
+        about: "Transformer Engine: casts with NVIDIA's satfinite conversions",
+        policy: |format| (saturate_up_to_eight_bits(format), NanCode::AllOnesPositive),
+    },
+    Profile {
+        name: "onnx",
+        about: "ONNX Cast with its default saturate=1: the FP8 formats saturate",
+        policy: |format| (saturate_up_to_eight_bits(format), NanCode::Canonical),
+    },
+];
+
+fn saturate_up_to_eight_bits(format: &FormatSpec) -> Overflow {
+    if format.bits <= 8 { Overflow::Saturate } else { Overflow::Ieee }
+}
+
+impl Profile {
+    /// The stack of that name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        PROFILES.iter().find(|profile| profile.name == name)
+    }
+
+    /// The cast of this stack to `target`, at scale 1. All of them round to nearest even.
+    pub fn plan(&self, target: FormatSpec) -> CastPlan {
+        let (overflow, nan) = (self.policy)(&target);
+        CastPlan { overflow, nan, rounding: Rounding::NearestEven, ..CastPlan::new(target) }
+    }
+}
