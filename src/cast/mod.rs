@@ -1,5 +1,6 @@
 //! Casting a value to a format: what the options are, and the one definition in [`round`].
 
+pub mod fast;
 pub mod philox;
 pub mod profile;
 pub mod round;

@@ -6,13 +6,12 @@
 //! how many there are, and exact integer sums of the low bits: from these follow all counts and all
 //! sums of squares for any number of formats and any power-of-two scale.
 
+use super::block::{Block, LOW_BITS};
 use super::element::{FormatStats, SourceStats};
 use crate::cast::round::Class;
 use crate::cast::{CastPlan, Place, Rounding};
 use crate::format::pow2;
 
-/// Fraction bits below the key.
-const LOW_BITS: u32 = 18;
 /// Units of the last place in a bin.
 const WIDTH: u32 = 1 << LOW_BITS;
 const LOW_MASK: u32 = WIDTH - 1;
@@ -20,8 +19,6 @@ const LOW_MASK: u32 = WIDTH - 1;
 const KEYS: usize = 1 << 13;
 /// First key whose elements are not finite.
 const NOT_FINITE: usize = 255 << 5;
-/// Nonzero magnitudes below this are kept out of the bins: there a bin would span many binades.
-pub(super) const TINY: f32 = f32::from_bits(1 << LOW_BITS);
 
 /// The elements of one key that have some low bit set. `d` is the integer made of the low bits.
 #[derive(Clone, Copy, Default)]
@@ -51,10 +48,10 @@ impl Bins {
         Self { exact: vec![0; 2 * KEYS], between: vec![Between::default(); 2 * KEYS] }
     }
 
-    /// Adds elements. Returns the number of tiny ones, which the caller must account for.
-    pub(super) fn observe(&mut self, values: &[f32]) -> u64 {
+    /// Adds a block. Returns the number of tiny elements, which the caller must account for.
+    pub(super) fn observe(&mut self, block: &Block) -> u64 {
         let tiny_before = self.tiny();
-        for x in values {
+        for (x, above_start, below_end) in block.with_distances() {
             let bits = x.to_bits();
             let key = (bits >> LOW_BITS) as usize;
             let low = bits & LOW_MASK;
@@ -62,16 +59,19 @@ impl Bins {
                 self.exact[key] += 1;
                 continue;
             }
-            let implicit = u32::from(bits & (0xff << 23) != 0) << 23;
-            let unit = 1.0 / f64::from(implicit | (bits & 0x007f_ffff));
             let bin = &mut self.between[key];
             bin.count += 1;
             bin.sum += u64::from(low);
             bin.sum_squares += u128::from(u64::from(low) * u64::from(low));
-            bin.from_below += f64::from(low) * unit;
-            bin.from_above += f64::from(WIDTH - low) * unit;
-            bin.largest = bin.largest.max(low);
-            bin.smallest_complement = bin.smallest_complement.max(LOW_MASK - low);
+            bin.from_below += above_start;
+            bin.from_above += below_end;
+            // New extremes soon become rare, so that these branches cost less than storing each time.
+            if low > bin.largest {
+                bin.largest = low;
+            }
+            if LOW_MASK - low > bin.smallest_complement {
+                bin.smallest_complement = LOW_MASK - low;
+            }
         }
         self.tiny() - tiny_before
     }

@@ -10,6 +10,7 @@
 
 pub mod binades;
 mod bins;
+mod block;
 pub mod element;
 pub mod errors;
 pub mod scales;

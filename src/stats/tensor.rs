@@ -1,9 +1,11 @@
 //! The accumulator of one tensor: sends each cast to the engine that can do it, and joins what they say.
 
 use super::Accumulate;
-use super::bins::{BinCast, Bins, TINY};
+use super::bins::{BinCast, Bins};
+use super::block::{BLOCK, Block, TINY};
 use super::element::{FormatStats, SourceStats};
-use super::wide::{BLOCK, Block, WideCast};
+use super::wide::WideCast;
+use crate::cast::fast::Level;
 use crate::cast::philox::stream;
 use crate::cast::{CastPlan, Place};
 use crate::tensor::Chunk;
@@ -12,6 +14,7 @@ use crate::tensor::Chunk;
 pub struct StatsPlan {
     casts: Vec<CastPlan>,
     engines: Vec<Engine>,
+    level: Level,
 }
 
 /// How the elements of an f32 chunk reach the statistics of one cast.
@@ -28,13 +31,19 @@ impl StatsPlan {
             let bins = BinCast::new(plan).map(Engine::Bins);
             bins.or_else(|| WideCast::new(plan).map(Engine::Wide)).unwrap_or(Engine::Element)
         };
-        Self { engines: casts.iter().map(engine).collect(), casts }
+        Self { engines: casts.iter().map(engine).collect(), casts, level: Level::best() }
+    }
+
+    /// The same with engines compiled for `level`.
+    #[must_use]
+    pub fn at_level(self, level: Level) -> Self {
+        Self { level, ..self }
     }
 
     /// The same casts, but every element goes one by one through `cast::round`: the reference that the
     /// engines are tested against.
     pub fn element_by_element(casts: Vec<CastPlan>) -> Self {
-        Self { engines: casts.iter().map(|_| Engine::Element).collect(), casts }
+        Self { engines: casts.iter().map(|_| Engine::Element).collect(), casts, level: Level::Portable }
     }
 
     /// The casts.
@@ -97,14 +106,14 @@ impl<'p> TensorAccumulator<'p> {
         let SingleEngine { bins, block } = &mut **engine;
         let mut place = Place { stream: self.stream, index: first };
         for values in values.chunks(BLOCK) {
-            block.load(values);
-            let tiny = bins.observe(values);
+            block.load(self.plan.level, values);
+            let tiny = bins.observe(block);
             let casts = self.plan.engines.iter().zip(&self.plan.casts);
             for ((engine, plan), stats) in casts.zip(&mut self.stats.formats) {
                 match engine {
                     Engine::Bins(_) if tiny == 0 => {}
                     Engine::Bins(_) => observe_each(plan, stats, values, place, is_tiny),
-                    Engine::Wide(cast) if cast.exact(block) => cast.observe(block, stats),
+                    Engine::Wide(cast) if cast.exact(block) => cast.observe(self.plan.level, block, stats),
                     Engine::Wide(_) | Engine::Element => observe_each(plan, stats, values, place, |_| true),
                 }
             }

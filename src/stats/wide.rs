@@ -1,85 +1,18 @@
 //! Formats with more significand bits than the bins resolve: every element is rounded, a block at a time.
-//!
-//! Plain loops over blocks that stay in the first-level cache, written so that compilers vectorise them.
 
+use super::block::{Block, INFINITY, LANES};
 use super::element::FormatStats;
+use crate::cast::fast::{self, Kernel, Level};
 use crate::cast::round::Class;
 use crate::cast::{CastPlan, Overflow, Place, Rounding};
 use crate::format::pow2;
-
-/// Elements in a block.
-pub(super) const BLOCK: usize = 1024;
-const LANES: usize = 8;
-const INFINITY: u32 = f32::INFINITY.to_bits();
-
-/// A run of elements and what all formats need to know of it.
-pub(super) struct Block {
-    values: [f32; BLOCK],
-    /// 1/|x|, or 0 where x is zero or not finite.
-    reciprocals: [f64; BLOCK],
-    zeros: u64,
-    nans: u64,
-    infinities: u64,
-    /// Bits of the largest finite and the smallest nonzero magnitude.
-    largest: u32,
-    smallest: u32,
-    /// Σ x² over finite elements.
-    signal: f64,
-}
-
-impl Block {
-    pub(super) fn new() -> Self {
-        Self {
-            values: [0.0; BLOCK],
-            reciprocals: [0.0; BLOCK],
-            zeros: 0,
-            nans: 0,
-            infinities: 0,
-            largest: 0,
-            smallest: 0,
-            signal: 0.0,
-        }
-    }
-
-    /// Takes in up to [`BLOCK`] elements. The rest of the block is NaN, which no count keeps.
-    pub(super) fn load(&mut self, values: &[f32]) {
-        let padding = (BLOCK - values.len()) as u64;
-        self.values[..values.len()].copy_from_slice(values);
-        self.values[values.len()..].fill(f32::NAN);
-        let (mut zeros, mut nans, mut infinities) = (0_u32, 0_u32, 0_u32);
-        let (mut largest, mut smallest) = (0_u32, u32::MAX);
-        let mut squares = [0.0_f64; LANES];
-        let (chunks, _) = self.values.as_chunks::<LANES>();
-        let (reciprocals, _) = self.reciprocals.as_chunks_mut::<LANES>();
-        for (xs, rs) in chunks.iter().zip(reciprocals) {
-            for lane in 0..LANES {
-                let magnitude = xs[lane].to_bits() & !(1 << 31);
-                let finite = magnitude < INFINITY;
-                zeros += u32::from(magnitude == 0);
-                infinities += u32::from(magnitude == INFINITY);
-                nans += u32::from(magnitude > INFINITY);
-                largest = largest.max(if finite { magnitude } else { 0 });
-                // Zero wraps around to the largest, so that it is never the smallest.
-                smallest = smallest.min(magnitude.wrapping_sub(1));
-                let x = f64::from(f32::from_bits(if finite { magnitude } else { 0 }));
-                squares[lane] += x * x;
-                rs[lane] = if finite && magnitude > 0 { 1.0 / x } else { 0.0 };
-            }
-        }
-        self.zeros = zeros.into();
-        self.nans = u64::from(nans) - padding;
-        self.infinities = infinities.into();
-        self.largest = largest;
-        self.smallest = smallest.wrapping_add(1);
-        self.signal = squares.iter().sum();
-    }
-}
 
 /// One cast to a wide format, with its limits as bits of |product|.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WideCast {
     plan: CastPlan,
-    /// First magnitude that is not flushed, that becomes normal, that overflows.
+    /// First magnitude that is not flushed, that becomes normal, that overflows, that exceeds the largest
+    /// number.
     kept: u32,
     normal: u32,
     overflow: u32,
@@ -88,7 +21,7 @@ pub(super) struct WideCast {
     /// Smallest normal number, and the number whose unit in the last place is the smallest subnormal.
     min_normal: f32,
     subnormal_magic: f32,
-    /// Significand bits dropped, and what to add before dropping them.
+    /// Significand bits dropped, and half of their weight, less one.
     dropped: u32,
     half_less_one: u32,
     odd: u32,
@@ -136,18 +69,20 @@ impl WideCast {
     }
 
     /// Adds the block to `stats`.
-    pub(super) fn observe(&self, block: &Block, stats: &mut FormatStats) {
-        let counts = self.count(block);
-        let finite = BLOCK as u64 - counts.not_finite;
-        let overflow = finite - counts.below_overflow;
+    pub(super) fn observe(&self, level: Level, block: &Block, stats: &mut FormatStats) {
+        let finite = block.finite();
+        let below = |limit| self.below(level, block, limit);
+        let (flushed, below_normal) = (below(self.kept), below(self.normal));
+        let below_overflow = below(self.overflow);
+        let overflow = finite - below_overflow;
         stats.classes.nan += block.nans;
         stats.classes.inf += block.infinities;
         stats.classes.zero += block.zeros;
-        stats.classes.underflow += counts.flushed - block.zeros;
-        stats.classes.subnormal += counts.below_normal - counts.flushed;
-        stats.classes.normal += counts.below_overflow - counts.below_normal;
+        stats.classes.underflow += flushed - block.zeros;
+        stats.classes.subnormal += below_normal - flushed;
+        stats.classes.normal += below_overflow - below_normal;
         stats.classes.overflow += overflow;
-        stats.exceeds_max += finite - counts.within_max;
+        stats.exceeds_max += finite - below(self.exceeds_max);
 
         let keeps_overflow = self.plan.overflow != Overflow::Ieee;
         let left_out = if keeps_overflow { 0 } else { overflow };
@@ -157,19 +92,41 @@ impl WideCast {
         errors.elements += finite - left_out;
         errors.nonzero += finite - left_out - block.zeros;
         errors.signal += if left_out == 0 { block.signal } else { self.signal_below(block, limit) };
-        let sums = self.sum(block, limit);
+        let kernel = Errors { cast: self, block, limit };
+        // Formats with the exponents of f32 have subnormal numbers only where f32 has them, and integer
+        // rounding is right there too.
+        let has_subnormals = self.min_normal > f32::MIN_POSITIVE;
+        let sums = match (has_subnormals, overflow == 0 && block.is_finite()) {
+            (true, true) => fast::run(level, Plain::<true>(kernel)),
+            (false, true) => fast::run(level, Plain::<false>(kernel)),
+            (_, false) => fast::run(level, kernel),
+        };
         let scale = f64::from(self.plan.scale);
         errors.noise += sums.noise / scale / scale;
         errors.relative += sums.relative / scale;
         errors.max_abs = errors.max_abs.max(sums.max_abs / scale);
         // The products with reciprocals are right to a few units in the last place: where they reach
         // the maximum so far, divide. No error to nearest exceeds 1.
-        let close = sums.max_rel / scale * (1.0 + 1e-15);
+        let close = sums.max_rel / scale * (1.0 + 1e-13);
         if close >= errors.max_rel && errors.max_rel < 1.0 && close > 0.0 {
             errors.max_rel = errors.max_rel.max(self.max_rel(block, limit));
         }
     }
 
+    /// Number of elements with |product| < `limit`. Seldom are any beyond a limit or all within one: only
+    /// limits inside the block's range are counted.
+    fn below(&self, level: Level, block: &Block, limit: u32) -> u64 {
+        let bits = |magnitude| self.magnitude_bits(f32::from_bits(magnitude));
+        if bits(block.largest) < limit {
+            block.finite()
+        } else if block.smallest > 0 && bits(block.smallest) >= limit {
+            if limit > 0 { block.zeros } else { 0 }
+        } else {
+            fast::run(level, Below { cast: self, block, limit })
+        }
+    }
+
+    #[inline(always)]
     fn magnitude_bits(&self, x: f32) -> u32 {
         (x * self.plan.scale).to_bits() & !(1 << 31)
     }
@@ -178,64 +135,21 @@ impl WideCast {
     #[inline(always)]
     fn round(&self, magnitude: u32) -> f32 {
         let odd = (magnitude >> self.dropped) & self.odd;
-        let normal = f32::from_bits(
-            (magnitude.wrapping_add(self.half_less_one + odd) >> self.dropped) << self.dropped,
-        );
-        let subnormal = (f32::from_bits(magnitude) + self.subnormal_magic) - self.subnormal_magic;
-        let rounded = if magnitude < self.min_normal.to_bits() { subnormal } else { normal };
+        let up = magnitude.wrapping_add(self.half_less_one + odd);
+        let normal = f32::from_bits((up >> self.dropped) << self.dropped);
+        let rounded =
+            if magnitude < self.min_normal.to_bits() { self.round_subnormal(magnitude) } else { normal };
         if magnitude >= self.overflow { self.max_finite } else { rounded }
     }
 
-    fn count(&self, block: &Block) -> Counts {
-        let (mut flushed, mut below_normal, mut below_overflow) = (0_u32, 0_u32, 0_u32);
-        let (mut within_max, mut not_finite) = (0_u32, 0_u32);
-        for x in &block.values {
-            let magnitude = self.magnitude_bits(*x);
-            flushed += u32::from(magnitude < self.kept);
-            below_normal += u32::from(magnitude < self.normal);
-            below_overflow += u32::from(magnitude < self.overflow);
-            within_max += u32::from(magnitude < self.exceeds_max);
-            not_finite += u32::from(magnitude >= INFINITY);
-        }
-        Counts {
-            flushed: flushed.into(),
-            below_normal: below_normal.into(),
-            below_overflow: below_overflow.into(),
-            within_max: within_max.into(),
-            not_finite: not_finite.into(),
-        }
-    }
-
-    /// Error sums of the products, over elements whose |product| is below `limit`.
-    fn sum(&self, block: &Block, limit: u32) -> Sums {
-        let mut noise = [0.0_f64; LANES];
-        let mut relative = [0.0_f64; LANES];
-        let mut max_abs = [0.0_f64; LANES];
-        let mut max_rel = [0.0_f64; LANES];
-        let (values, _) = block.values.as_chunks::<LANES>();
-        let (reciprocals, _) = block.reciprocals.as_chunks::<LANES>();
-        for (xs, rs) in values.iter().zip(reciprocals) {
-            for lane in 0..LANES {
-                let magnitude = self.magnitude_bits(xs[lane]);
-                let magnitude = if magnitude < limit { magnitude } else { 0 };
-                let error = (f64::from(f32::from_bits(magnitude)) - f64::from(self.round(magnitude))).abs();
-                let rel = error * rs[lane];
-                noise[lane] += error * error;
-                relative[lane] += rel;
-                max_abs[lane] = if error > max_abs[lane] { error } else { max_abs[lane] };
-                max_rel[lane] = if rel > max_rel[lane] { rel } else { max_rel[lane] };
-            }
-        }
-        Sums {
-            noise: noise.iter().sum(),
-            relative: relative.iter().sum(),
-            max_abs: max_abs.iter().fold(0.0, |m, x| x.max(m)),
-            max_rel: max_rel.iter().fold(0.0, |m, x| x.max(m)),
-        }
+    /// Adding a number whose last place weighs as much as the smallest subnormal rounds to that.
+    #[inline(always)]
+    fn round_subnormal(&self, magnitude: u32) -> f32 {
+        (f32::from_bits(magnitude) + self.subnormal_magic) - self.subnormal_magic
     }
 
     fn kept_magnitudes(&self, block: &Block, limit: u32) -> impl Iterator<Item = u32> {
-        block.values.iter().map(|&x| self.magnitude_bits(x)).filter(move |&magnitude| magnitude < limit)
+        block.values().iter().map(|&x| self.magnitude_bits(x)).filter(move |&magnitude| magnitude < limit)
     }
 
     fn max_rel(&self, block: &Block, limit: u32) -> f64 {
@@ -257,20 +171,125 @@ impl WideCast {
     }
 }
 
-/// Elements of a block whose |product| is below each limit.
-struct Counts {
-    flushed: u64,
-    below_normal: u64,
-    below_overflow: u64,
-    within_max: u64,
-    not_finite: u64,
+/// Counts products below a limit.
+struct Below<'a> {
+    cast: &'a WideCast,
+    block: &'a Block,
+    limit: u32,
 }
 
+impl Kernel for Below<'_> {
+    type Out = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let mut counts = [0_u32; LANES];
+        for (xs, _) in self.block.lanes() {
+            for lane in 0..LANES {
+                counts[lane] += u32::from(self.cast.magnitude_bits(xs[lane]) < self.limit);
+            }
+        }
+        let total: u64 = counts.iter().map(|&n| u64::from(n)).sum();
+        // The zeros that fill up the last vector are below every limit but 0.
+        let padding = (LANES - self.block.values().len() % LANES) % LANES;
+        total - if self.limit > 0 { padding as u64 } else { 0 }
+    }
+}
+
+/// Error sums of the products, over elements whose |product| is below `limit`.
+#[derive(Clone, Copy)]
+struct Errors<'a> {
+    cast: &'a WideCast,
+    block: &'a Block,
+    limit: u32,
+}
+
+/// The same where every element is finite and none overflows: then each error is an exact f32, and its
+/// size does not depend on which way a tie goes.
+struct Plain<'a, const SUBNORMALS: bool>(Errors<'a>);
+
+#[derive(Default)]
 struct Sums {
     noise: f64,
     relative: f64,
     max_abs: f64,
     max_rel: f64,
+}
+
+/// Running sums, one a lane, so that they do not depend on the width of the processor's vectors.
+struct Lanes {
+    noise: [f64; LANES],
+    relative: [f64; LANES],
+    max_abs: [f64; LANES],
+    max_rel: [f64; LANES],
+}
+
+impl Lanes {
+    #[inline(always)]
+    fn new() -> Self {
+        Self { noise: [0.0; LANES], relative: [0.0; LANES], max_abs: [0.0; LANES], max_rel: [0.0; LANES] }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, lane: usize, error: f64, reciprocal: f64) {
+        let rel = error * reciprocal;
+        self.noise[lane] += error * error;
+        self.relative[lane] += rel;
+        self.max_abs[lane] = if error > self.max_abs[lane] { error } else { self.max_abs[lane] };
+        self.max_rel[lane] = if rel > self.max_rel[lane] { rel } else { self.max_rel[lane] };
+    }
+
+    #[inline(always)]
+    fn sums(&self) -> Sums {
+        Sums {
+            noise: self.noise.iter().sum(),
+            relative: self.relative.iter().sum(),
+            max_abs: self.max_abs.iter().fold(0.0, |m, x| x.max(m)),
+            max_rel: self.max_rel.iter().fold(0.0, |m, x| x.max(m)),
+        }
+    }
+}
+
+impl Kernel for Errors<'_> {
+    type Out = Sums;
+
+    #[inline(always)]
+    fn run(self) -> Sums {
+        let mut lanes = Lanes::new();
+        for (xs, rs) in self.block.lanes() {
+            for lane in 0..LANES {
+                let magnitude = self.cast.magnitude_bits(xs[lane]);
+                let magnitude = if magnitude < self.limit { magnitude } else { 0 };
+                let rounded = f64::from(self.cast.round(magnitude));
+                lanes.add(lane, (f64::from(f32::from_bits(magnitude)) - rounded).abs(), rs[lane]);
+            }
+        }
+        lanes.sums()
+    }
+}
+
+impl<const SUBNORMALS: bool> Kernel for Plain<'_, SUBNORMALS> {
+    type Out = Sums;
+
+    #[inline(always)]
+    fn run(self) -> Sums {
+        let Errors { cast, block, .. } = self.0;
+        let kept = !((1_u32 << cast.dropped) - 1);
+        let half = (1_u32 << cast.dropped) >> 1;
+        let mut lanes = Lanes::new();
+        for (xs, rs) in block.lanes() {
+            for lane in 0..LANES {
+                let magnitude = cast.magnitude_bits(xs[lane]);
+                let mut rounded = f32::from_bits((magnitude + half) & kept);
+                if SUBNORMALS {
+                    let subnormal = cast.round_subnormal(magnitude);
+                    rounded = if magnitude < cast.min_normal.to_bits() { subnormal } else { rounded };
+                }
+                lanes.add(lane, f64::from((f32::from_bits(magnitude) - rounded).abs()), rs[lane]);
+            }
+        }
+        lanes.sums()
+    }
 }
 
 /// Bits of the smallest f32, from 0 to Inf, for which `reached` holds; it must hold for all larger ones.
