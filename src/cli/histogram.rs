@@ -57,7 +57,7 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
 }
 
 /// One cast for each format, each format once.
-fn casts(args: &CastArgs) -> Vec<CastPlan> {
+pub(super) fn casts(args: &CastArgs) -> Vec<CastPlan> {
     let mut casts: Vec<CastPlan> = Vec::new();
     for &target in &args.formats {
         let overflow = args.overflow.unwrap_or(Overflow::default_for(&target));
