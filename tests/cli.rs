@@ -97,10 +97,13 @@ fn wrong_usage_is_code_two() {
 
 #[test]
 fn help_shows_an_example_first_and_fits_the_width() {
-    let output = run(&["histogram", "--help"]);
-    assert_eq!(output.status.code(), Some(0));
-    assert!(stdout(&output).starts_with("Example:\n  amp-inspect histogram "));
-    assert!(stdout(&run(&["--help"])).contains("histogram"));
+    for command in ["histogram", "explain", "formats"] {
+        let output = run(&[command, "--help"]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(stdout(&output).starts_with(&format!("Example:\n  amp-inspect {command}")));
+        assert!(stdout(&output).lines().all(|line| line.width() <= 100));
+        assert!(stdout(&run(&["--help"])).contains(command));
+    }
 }
 
 #[test]

@@ -6,31 +6,24 @@
 use std::path::Path;
 use std::process::Command;
 
-use amp_inspect::format::{FormatSpec, exponent_of, pow2, table::FORMATS};
+use amp_inspect::format::table::FORMATS;
+use amp_inspect::report::Report;
+use amp_inspect::report::formats::FormatsReport;
 
-/// A power of two as such, anything else as the shortest decimal.
-fn number(x: f64) -> String {
-    let exponent = exponent_of(x);
-    if x == pow2(exponent) && !(0..=6).contains(&exponent) {
-        return format!("2^{exponent}");
-    }
-    if x < 1e6 { format!("{x}") } else { format!("{x:.6e}") }
+/// The table of all formats, as `formats --save x.md` writes it, without its head.
+fn rows() -> String {
+    let mut markdown = Vec::new();
+    FormatsReport::new(FORMATS).markdown(&mut markdown).unwrap();
+    let markdown = String::from_utf8(markdown).unwrap();
+    let start = markdown.find(HEAD).unwrap() + HEAD.len();
+    let rows = markdown[start..].split("\n\n").next().unwrap();
+    let names = rows.lines().map(|row| row.split('`').nth(1).unwrap());
+    assert!(names.eq(FORMATS.iter().map(|format| format.name)), "a row for each format");
+    rows.to_owned()
 }
 
-fn row(format: &FormatSpec) -> String {
-    let aliases: Vec<String> = format.aliases.iter().take(3).map(|alias| format!("`{alias}`")).collect();
-    let tie = if format.overflow_includes_tie() { "from" } else { "above" };
-    format!(
-        "| `{}` | {} | {} | {tie} {} | {} | {} | {} |",
-        format.name,
-        aliases.join(" "),
-        number(format.max_finite()),
-        number(format.overflow_threshold()),
-        number(format.min_normal()),
-        format.min_subnormal().map_or("–".into(), number),
-        format.flush_threshold().map_or("never".into(), |limit| format!("≤ {}", number(limit))),
-    )
-}
+/// The line under the names of the columns.
+const HEAD: &str = "|:--|:--|:--|--:|--:|:--|--:|--:|:--|:--|:--|:--|\n";
 
 /// The text of the code block that begins with `first`.
 fn block<'a>(readme: &'a str, first: &str) -> &'a str {
@@ -45,11 +38,9 @@ fn readme_is_true() {
     let readme = std::fs::read_to_string(&path).unwrap();
     let mut wanted = readme.clone();
 
-    let head = "|:--|:--|--:|:--|--:|--:|:--|\n";
-    let start = wanted.find(head).unwrap() + head.len();
+    let start = wanted.find(HEAD).unwrap() + HEAD.len();
     let end = start + wanted[start..].find("\n\n").unwrap();
-    let rows: Vec<String> = FORMATS.iter().map(row).collect();
-    wanted.replace_range(start..end, &rows.join("\n"));
+    wanted.replace_range(start..end, &rows());
 
     let shown: Vec<String> =
         readme.lines().filter(|line| line.starts_with("$ amp-inspect ")).map(str::to_owned).collect();

@@ -6,31 +6,57 @@
 use std::path::Path;
 use std::process::Command;
 
-const DUMP: &str = "testdata/gpt/grads_step01500.safetensors";
+/// Sample reports: their name, the command line, its columns, and the kinds of file it saves. What it prints
+/// is kept as .txt.
+type Sample = (&'static str, &'static [&'static str], u32, &'static [&'static str]);
+
+const SAMPLES: &[Sample] = &[
+    (
+        "histogram",
+        &[
+            "histogram",
+            "testdata/gpt/grads_step01500.safetensors",
+            // One layer is enough to show every field; the picture and the sums are those of what was read.
+            "--tensor",
+            r"^(h\.1\.|wte|ln_f)",
+            "--formats",
+            "float16,bfloat16,e5m2,e4m3fn,e2m1fn",
+        ],
+        100,
+        &["json", "csv", "md", "png", "svg"],
+    ),
+    ("formats", &["formats"], 80, &["json", "csv", "md"]),
+    ("codes_e3m2fn", &["formats", "--codes", "e3m2fn"], 80, &[]),
+    ("explain", &["explain", "0.1", "-65520", "1e-8", "nan"], 80, &["json", "csv", "md"]),
+];
 
 #[test]
 fn the_sample_reports_are_current() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().unwrap();
-    let names = ["histogram.json", "histogram.csv", "histogram.md", "histogram.png", "histogram.svg"];
-    let mut command = Command::new(env!("CARGO_BIN_EXE_amp-inspect"));
-    command.current_dir(root).env("COLUMNS", "100").args(["histogram", DUMP]);
-    // One layer is enough to show every field; the picture and the sums are those of what was read.
-    command.args(["--tensor", r"^(h\.1\.|wte|ln_f)", "--formats", "float16,bfloat16,e5m2,e4m3fn,e2m1fn"]);
-    for name in names {
-        command.arg("--save").arg(folder.path().join(name));
-    }
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    std::fs::write(folder.path().join("histogram.txt"), &output.stdout).unwrap();
     let bless = std::env::var_os("AMP_INSPECT_BLESS").is_some();
-    for name in names.into_iter().chain(["histogram.txt"]) {
-        let made = std::fs::read(folder.path().join(name)).unwrap();
-        let committed = root.join("reports").join(name);
-        if bless {
-            std::fs::write(&committed, &made).unwrap();
+    for (sample, arguments, columns, kinds) in SAMPLES {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_amp-inspect"));
+        command.current_dir(root).env("COLUMNS", columns.to_string()).args(*arguments);
+        let names: Vec<String> = kinds.iter().map(|kind| format!("{sample}.{kind}")).collect();
+        for name in &names {
+            command.arg("--save").arg(folder.path().join(name));
         }
-        let committed = std::fs::read(&committed).unwrap_or_default();
-        assert!(committed == made, "reports/{name} is not what the program writes; see the top of this test");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = format!("{sample}.txt");
+        std::fs::write(folder.path().join(&text), &output.stdout).unwrap();
+        for name in names.iter().chain([&text]) {
+            let made = std::fs::read(folder.path().join(name)).unwrap();
+            let committed = root.join("reports").join(name);
+            if bless {
+                std::fs::write(&committed, &made).unwrap();
+            }
+            let committed = std::fs::read(&committed).unwrap_or_default();
+            assert!(
+                committed == made,
+                "reports/{name} is not what the program writes; see the top of this test"
+            );
+        }
     }
 }

@@ -11,6 +11,7 @@ use crate::cast::profile::{PROFILES, Profile};
 use crate::cast::{OVERFLOWS, Overflow, ROUNDINGS, Rounding};
 use crate::format::{self, FormatSpec};
 use crate::report::OUTPUTS;
+use crate::report::explain::CodesOf;
 use crate::report::histogram::{SORTS, Sort};
 use crate::tensor::Dtype;
 
@@ -26,6 +27,8 @@ pub(super) struct Cli {
 #[derive(Subcommand)]
 pub(super) enum Command {
     Histogram(HistogramArgs),
+    Explain(ExplainArgs),
+    Formats(FormatsArgs),
 }
 
 /// What each format would lose: a log2-magnitude histogram with every format's limits, and the share
@@ -57,6 +60,53 @@ Definitions (x: the stored value, s: the scale, q: x·s cast to the format):
   headroom    log2(largest finite number / (s·amax)) in bits
 
 Exit code: 0 done, 2 wrong usage or something that could not be read.";
+
+/// What each format makes of single values, and why: the code, the error, the two numbers that the value
+/// lies between and the tie that decides
+#[derive(Args)]
+#[command(
+    before_help = "Example:\n  amp-inspect explain 0.1 -65520 --formats float16,e4m3fn\n  amp-inspect explain --from e4m3fn 0x7e",
+    after_help = EXPLAIN_DEFINITIONS
+)]
+pub(super) struct ExplainArgs {
+    /// Decimals (0.1, -1e-8, inf, nan), hexadecimal floats (0x1.8p-3) or the 8 hex digits of a float32
+    /// (0x3f800001)
+    #[arg(required = true, value_name = "VALUE", value_parser = super::explain::unshield, help_heading = "Input")]
+    pub(super) values: Vec<String>,
+    /// The values are codes of this format in hex: any format, or float64
+    #[arg(long, value_name = "FORMAT", value_parser = codes_of, help_heading = "Input")]
+    pub(super) from: Option<CodesOf>,
+    #[command(flatten)]
+    pub(super) cast: CastArgs,
+    #[command(flatten)]
+    pub(super) output: TextOutputArgs,
+}
+
+const EXPLAIN_DEFINITIONS: &str = "\
+Definitions (x: the value, s: the scale, p: x·s in one multiplication, q: p cast to the format):
+  x           a decimal is first rounded to the nearest float64; the report says if that changes it
+  error %     100·(q/s − x) / x, so + is away from zero
+  ulps        (q − p) / the distance between the format's numbers around p, + away from zero
+  tie         halfway between these numbers; beyond the largest number, where overflow begins
+
+Exit code: 0 done, 2 wrong usage.";
+
+/// The exact parameters of number formats: sizes, limits, thresholds of overflow and underflow, codes of
+/// Inf and NaN
+#[derive(Args)]
+#[command(
+    before_help = "Example:\n  amp-inspect formats\n  amp-inspect formats e4m3fn e5m2\n  amp-inspect formats --codes e2m1fn"
+)]
+pub(super) struct FormatsArgs {
+    /// Formats to show, by name, alias or description (e5m3fn) [default: every named one]
+    #[arg(value_name = "NAME", value_parser = format_name, help_heading = "Input")]
+    pub(super) names: Vec<FormatSpec>,
+    /// List every code of this format, which may have up to 8 bits
+    #[arg(long, value_name = "NAME", value_parser = format_name, conflicts_with = "names", help_heading = "Input")]
+    pub(super) codes: Option<FormatSpec>,
+    #[command(flatten)]
+    pub(super) output: TextOutputArgs,
+}
 
 /// Which tensors.
 #[derive(Args)]
@@ -141,6 +191,35 @@ pub(super) struct OutputArgs {
     /// No colours
     #[arg(long)]
     pub(super) no_color: bool,
+}
+
+/// What to show of a report without pictures and long work, and where.
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct TextOutputArgs {
+    /// Write JSON to standard output instead of tables
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Write CSV to standard output instead of tables
+    #[arg(long)]
+    csv: bool,
+    /// Also save the report here as .json, .csv or .md (repeatable)
+    #[arg(long, value_name = "FILE")]
+    save: Vec<PathBuf>,
+    /// No colours
+    #[arg(long)]
+    no_color: bool,
+}
+
+impl From<TextOutputArgs> for OutputArgs {
+    fn from(args: TextOutputArgs) -> Self {
+        let TextOutputArgs { json, csv, save, no_color } = args;
+        Self { json, csv, save, top: 0, threads: None, quiet: false, no_color }
+    }
+}
+
+fn codes_of(text: &str) -> Result<CodesOf, String> {
+    CodesOf::parse(text).map_err(|error| error.to_string())
 }
 
 fn format_name(text: &str) -> Result<FormatSpec, String> {

@@ -2,6 +2,8 @@
 
 mod args;
 mod casts;
+mod explain;
+mod formats;
 mod histogram;
 mod inputs;
 mod output;
@@ -23,7 +25,7 @@ enum Outcome {
 
 /// Runs the program: 0 done, 2 wrong usage or something that could not be read or written.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match args::Cli::try_parse_from(arguments) {
+    let cli = match args::Cli::try_parse_from(explain::shield(arguments)) {
         Ok(cli) => cli,
         Err(error) => {
             let code = error.exit_code();
@@ -36,6 +38,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let outcome = match cli.command {
         args::Command::Histogram(args) => histogram::run(args),
+        args::Command::Explain(args) => explain::run(args),
+        args::Command::Formats(args) => formats::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -17,7 +17,16 @@ pub(super) struct Outputs {
 impl Outputs {
     /// Reserves the files to save.
     pub(super) fn prepare(args: OutputArgs) -> Result<Self> {
-        let targets = args.save.iter().map(|path| Target::reserve(path)).collect::<Result<_>>()?;
+        Self::reserve(args, true)
+    }
+
+    /// Reserves the files to save of a report that has no picture.
+    pub(super) fn without_pictures(args: OutputArgs) -> Result<Self> {
+        Self::reserve(args, false)
+    }
+
+    fn reserve(args: OutputArgs, pictures: bool) -> Result<Self> {
+        let targets = args.save.iter().map(|path| Target::reserve(path, pictures)).collect::<Result<_>>()?;
         Ok(Self { args, targets })
     }
 

@@ -5,6 +5,7 @@
 //! implicit bit, exponents are those of 1.x·2^e.
 
 pub mod decode;
+pub mod literal;
 mod name;
 pub mod table;
 

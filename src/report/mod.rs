@@ -3,6 +3,9 @@
 //! Nothing here computes statistics. An output is a row of [`OUTPUTS`]; every subcommand's report can be
 //! rendered by each.
 
+mod code;
+pub mod explain;
+pub mod formats;
 pub mod histogram;
 pub mod number;
 pub mod picture;
@@ -39,8 +42,8 @@ pub trait Report {
     /// `out` cannot be written.
     fn markdown(&self, out: &mut dyn Write) -> io::Result<()>;
 
-    /// The one picture that says most.
-    fn picture(&self) -> Picture;
+    /// The one picture that says most; `None` where a picture would say nothing.
+    fn picture(&self) -> Option<Picture>;
 }
 
 /// A kind of file that `--save` can write.
@@ -49,6 +52,8 @@ pub struct Output {
     pub extension: &'static str,
     /// What it is, for `--help`.
     pub about: &'static str,
+    /// Whether it is a picture, which not every report has.
+    pub picture: bool,
     /// Renders a report.
     pub render: fn(&dyn Report, &mut dyn Write) -> io::Result<()>,
 }
@@ -58,27 +63,32 @@ pub const OUTPUTS: &[Output] = &[
     Output {
         extension: "json",
         about: "all figures with their definitions",
+        picture: false,
         render: |report, out| report.json(out),
     },
     Output {
         extension: "csv",
         about: "all figures, one row an observation",
+        picture: false,
         render: |report, out| report.csv(out),
     },
     Output {
         extension: "md",
         about: "the tables, for a pull request",
+        picture: false,
         render: |report, out| report.markdown(out),
     },
     Output {
         extension: "png",
         about: "the picture, 2400 pixels wide",
-        render: |report, out| out.write_all(&to_png(&report.picture()).map_err(io::Error::other)?),
+        picture: true,
+        render: |report, out| draw(report, to_png, out),
     },
     Output {
         extension: "svg",
         about: "the picture, to be scaled",
-        render: |report, out| out.write_all(&to_svg(&report.picture()).map_err(io::Error::other)?),
+        picture: true,
+        render: |report, out| draw(report, to_svg, out),
     },
 ];
 
@@ -99,4 +109,14 @@ impl Tool {
 fn json(model: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, model)?;
     out.write_all(b"\n")
+}
+
+/// Writes the picture of a report; a report without one is refused before it comes to this.
+fn draw(
+    report: &dyn Report,
+    to_file: fn(&Picture) -> crate::error::Result<Vec<u8>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let picture = report.picture().ok_or_else(|| io::Error::other("this report has no picture"))?;
+    out.write_all(&to_file(&picture).map_err(io::Error::other)?)
 }

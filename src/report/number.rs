@@ -45,6 +45,49 @@ pub fn short(x: f64, digits: usize) -> String {
     }
 }
 
+/// Every digit of `x`: a binary number has finitely many decimals. With an exponent where [`full`] has one.
+pub fn exact(x: f64) -> String {
+    if !x.is_finite() || x == 0.0 {
+        return full(x);
+    }
+    let trim = |text: &str| text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    if (1e-5..1e17).contains(&x.abs()) {
+        return trim(&format!("{x:.1074}"));
+    }
+    let digits = format!("{x:.766e}");
+    let (digits, exponent) = digits.split_once('e').unwrap_or((&digits, "0"));
+    format!("{}e{exponent}", trim(digits))
+}
+
+/// [`full`] if that takes at most `width` characters, else as many significant digits as fit.
+pub fn brief(x: f64, width: usize) -> String {
+    let all = full(x);
+    let shorter = |digits| Some(short(x, digits)).filter(|text| text.chars().count() <= width);
+    if all.chars().count() <= width {
+        return all;
+    }
+    (2..=17).rev().find_map(shorter).unwrap_or_else(|| short(x, 2))
+}
+
+/// `x` as an odd integer times a power of two: 448 is `7·2^6`. Exact. Small integers are written as such.
+pub fn binary(x: f64) -> String {
+    if !x.is_finite() || (x.abs() < 32.0 && x.fract() == 0.0) {
+        return full(x);
+    }
+    let bits = x.abs().to_bits();
+    let (field, fraction) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
+    let (significand, exponent) =
+        if field == 0 { (fraction, -1074) } else { (fraction | 1 << 52, field - 1075) };
+    let zeros = significand.trailing_zeros();
+    let (odd, power) = (significand >> zeros, exponent + zeros as i32);
+    let sign = if x < 0.0 { "-" } else { "" };
+    match (odd, power) {
+        (_, 0) => format!("{sign}{odd}"),
+        (1, _) => format!("{sign}2^{power}"),
+        _ => format!("{sign}{odd}·2^{power}"),
+    }
+}
+
 /// A share in percent, from counts, that never shows 0 for something or 100 for not quite all.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {

@@ -20,15 +20,20 @@ impl Target {
     /// stays as it is until [`save`](Self::save).
     ///
     /// # Errors
-    /// The extension is unknown, or the folder cannot be written.
-    pub fn reserve(path: &Path) -> Result<Self> {
+    /// The extension is unknown, or asks for a picture where the report has none (`pictures`), or the
+    /// folder cannot be written.
+    pub fn reserve(path: &Path, pictures: bool) -> Result<Self> {
         let extension =
             path.extension().and_then(|extension| extension.to_str()).unwrap_or("").to_ascii_lowercase();
         let output = OUTPUTS.iter().find(|output| output.extension == extension).ok_or_else(|| {
-            let known: Vec<String> = OUTPUTS.iter().map(|output| format!(".{}", output.extension)).collect();
-            Error::new(format!("cannot save this kind of file; the extensions are {}", known.join(", ")))
-                .in_file(path)
+            let known = extensions(pictures);
+            Error::new(format!("cannot save this kind of file; the extensions are {known}")).in_file(path)
         })?;
+        if output.picture && !pictures {
+            let known = extensions(pictures);
+            let why = format!("cannot save: this command draws no picture; the extensions are {known}");
+            return Err(Error::new(why).in_file(path));
+        }
         if path.is_dir() {
             return Err(Error::new("cannot save: it is a directory").in_file(path));
         }
@@ -59,4 +64,10 @@ impl Target {
         persisted.map_err(|failed| Error::io("cannot save", &failed.error).in_file(&self.path))?;
         Ok(())
     }
+}
+
+/// The extensions that can be asked for.
+fn extensions(pictures: bool) -> String {
+    let wanted = OUTPUTS.iter().filter(|output| pictures || !output.picture);
+    wanted.map(|output| format!(".{}", output.extension)).collect::<Vec<_>>().join(", ")
 }

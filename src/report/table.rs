@@ -1,6 +1,10 @@
 //! Columns of text, aligned, in the width there is.
 
+use std::io::{self, Write};
+
 use unicode_width::UnicodeWidthStr;
+
+use super::style::View;
 
 /// Which side the text of a column keeps to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,4 +89,29 @@ fn take_width(chars: impl Iterator<Item = char>, width: usize) -> String {
         }
     }
     taken
+}
+
+/// Writes the lines of a table, its header emphasised.
+pub(crate) fn write_lines(lines: &[String], view: &View, out: &mut dyn Write) -> io::Result<()> {
+    for (index, line) in lines.iter().enumerate() {
+        if index == 0 { writeln!(out, "{}", view.paint.bold(line))? } else { writeln!(out, "{line}")? }
+    }
+    Ok(())
+}
+
+/// Breaks a text into lines of at most `width` columns; `bullet` indents the lines after the first.
+pub(crate) fn wrap(bullet: &str, text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = bullet.to_owned();
+    for word in text.split(' ') {
+        let empty = line.trim_end().len() <= bullet.trim_end().len();
+        if !empty && line.width() + 1 + word.width() > width {
+            lines.push(std::mem::replace(&mut line, " ".repeat(bullet.width())));
+        } else if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
 }

@@ -84,3 +84,39 @@ impl Random {
         if bits & 1 == 1 { -magnitude } else { magnitude }
     }
 }
+
+/// Runs the program in the package's folder on a terminal of 80 columns.
+pub fn amp_inspect(arguments: &[&str]) -> std::process::Output {
+    amp_inspect_at(80, arguments)
+}
+
+/// The same at another width.
+pub fn amp_inspect_at(columns: usize, arguments: &[&str]) -> std::process::Output {
+    std::process::Command::new(env!("CARGO_BIN_EXE_amp-inspect"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(arguments)
+        .env("COLUMNS", columns.to_string())
+        .env_remove("NO_COLOR")
+        .output()
+        .unwrap()
+}
+
+/// What a run that must succeed prints.
+#[track_caller]
+pub fn printed(output: std::process::Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*errors), (Some(0), ""));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A run must fail with code 2 and this sentence, and print nothing else.
+#[track_caller]
+pub fn refused(arguments: &[&str], sentence: &str) {
+    let output = amp_inspect(arguments);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        format!("amp-inspect: {sentence}\n"),
+        "{arguments:?}"
+    );
+    assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]), "{arguments:?}");
+}

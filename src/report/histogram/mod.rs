@@ -13,6 +13,7 @@ use std::io::{self, Write};
 
 pub use axis::{Limits, Zone, span};
 pub use metric::{Metric, SORTS, Sort};
+pub(super) use model::as_map;
 pub use model::{Cell, FormatRow, HistogramReport, Input, Options, Subject};
 
 use super::picture::Picture;
@@ -31,7 +32,7 @@ impl Report for HistogramReport {
         self.write_markdown(out)
     }
 
-    fn picture(&self) -> Picture {
-        picture::picture(self)
+    fn picture(&self) -> Option<Picture> {
+        Some(picture::picture(self))
     }
 }

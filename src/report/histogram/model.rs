@@ -358,7 +358,7 @@ impl Cell {
     }
 }
 
-fn as_map<S, K, V>(pairs: &[(K, V)], serializer: S) -> Result<S::Ok, S::Error>
+pub(in crate::report) fn as_map<S, K, V>(pairs: &[(K, V)], serializer: S) -> Result<S::Ok, S::Error>
 where
     S: serde::Serializer,
     K: Serialize,

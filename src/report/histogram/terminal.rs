@@ -8,7 +8,7 @@ use super::{Cell, HistogramReport, Subject};
 use crate::error::escape;
 use crate::report::number::{Num, bytes, count, percent, short};
 use crate::report::style::{Paint, View};
-use crate::report::table::{Align, Table};
+use crate::report::table::{Align, Table, wrap, write_lines};
 
 /// Rows of the histogram.
 const HEIGHT: usize = 8;
@@ -32,7 +32,7 @@ impl HistogramReport {
         if !self.findings.is_empty() {
             writeln!(out)?;
             for sentence in &self.findings {
-                for line in wrap(sentence, view.width) {
+                for line in wrap("• ", sentence, view.width) {
                     writeln!(out, "{line}")?;
                 }
             }
@@ -213,10 +213,7 @@ impl HistogramReport {
 }
 
 fn write_table(table: &Table, view: &View, out: &mut dyn Write) -> io::Result<()> {
-    for (index, line) in table.lines(view.width).iter().enumerate() {
-        if index == 0 { writeln!(out, "{}", view.paint.bold(line))? } else { writeln!(out, "{line}")? }
-    }
-    Ok(())
+    write_lines(&table.lines(view.width), view, out)
 }
 
 /// One row, counted from the bottom, of the bar for `total`. Something is never drawn as nothing.
@@ -271,21 +268,6 @@ fn zone_name(zone: Zone) -> &'static str {
 
 fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
-}
-
-/// Breaks a sentence into lines of at most `width` columns; continuation lines are indented.
-fn wrap(sentence: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::from("•");
-    for word in sentence.split(' ') {
-        if line.chars().count() + 1 + word.chars().count() > width {
-            lines.push(std::mem::replace(&mut line, " ".into()));
-        }
-        line.push(' ');
-        line.push_str(word);
-    }
-    lines.push(line);
-    lines
 }
 
 impl Paint {
