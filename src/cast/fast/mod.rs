@@ -28,7 +28,7 @@ impl Level {
             let asked = std::env::var("AMP_INSPECT_SIMD").ok();
             let available = || Self::ALL.into_iter().filter(|level| level.is_available());
             let named = asked.and_then(|name| available().find(|level| level.name() == name));
-            named.or_else(|| available().last()).unwrap_or(Self::Portable)
+            named.or_else(|| available().next_back()).unwrap_or(Self::Portable)
         })
     }
 
