@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use amp_inspect::cast::fast::Level;
 use amp_inspect::cast::{CastPlan, Overflow, Rounding};
 use amp_inspect::format::{find, table::FORMATS};
 use amp_inspect::stats::{Accumulate, FormatStats, SourceStats, StatsPlan, TensorAccumulator, TensorStats};
@@ -106,6 +107,24 @@ fn engines_equal_the_definition(values: &[f32], scale: f32) {
     same(engines.casts(), &run_split(engines, values, values.len() / 3), &reference);
     for stats in &reference.formats {
         assert_eq!(stats.classes.total(), values.len() as u64);
+    }
+}
+
+#[test]
+fn every_level_gives_the_same_bytes() {
+    let mut random = 1_u32;
+    let values: Vec<f32> = (0..5000)
+        .map(|_| {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f32::from_bits(random)
+        })
+        .collect();
+    for scale in [1.0, 1024.0] {
+        let at = |level| run(&StatsPlan::new(casts(scale)).at_level(level), &values);
+        let portable = at(Level::Portable);
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            assert_eq!(at(level), portable, "{}", level.name());
+        }
     }
 }
 

@@ -25,14 +25,15 @@ impl Binade {
 pub struct Binades(BTreeMap<i32, Binade>);
 
 impl Binades {
-    /// Adds `count` elements to binade `exponent`; `at_power` says that their magnitude is 2^`exponent`.
-    pub fn add(&mut self, exponent: i32, negative: bool, at_power: bool, count: u64) {
-        if count == 0 {
+    /// Adds elements to binade `exponent`; `at_power` of them have the magnitude 2^`exponent`.
+    pub fn add(&mut self, exponent: i32, positive: u64, negative: u64, at_power: u64) {
+        if positive + negative == 0 {
             return;
         }
         let binade = self.0.entry(exponent).or_default();
-        *(if negative { &mut binade.negative } else { &mut binade.positive }) += count;
-        binade.at_power += if at_power { count } else { 0 };
+        binade.positive += positive;
+        binade.negative += negative;
+        binade.at_power += at_power;
     }
 
     /// Adds another histogram.

@@ -15,17 +15,23 @@ use crate::format::pow2;
 /// Units of the last place in a bin.
 const WIDTH: u32 = 1 << LOW_BITS;
 const LOW_MASK: u32 = WIDTH - 1;
-/// Keys per sign: 8 exponent and 5 fraction bits.
+/// 8 exponent and 5 fraction bits.
 const KEYS: usize = 1 << 13;
+/// First key of a normal number: subnormal ones are kept out, since their bins would span many binades.
+const FIRST_NORMAL: usize = 1 << 5;
 /// First key whose elements are not finite.
 const NOT_FINITE: usize = 255 << 5;
+/// Elements that a [`Window`] can take in before its sums must be put away.
+const WINDOW: u64 = 1 << 22;
+const COUNT_SHIFT: u32 = 40;
 
-/// The elements of one key that have some low bit set. `d` is the integer made of the low bits.
+/// What the elements of one key that have some low bit set add up to, over at most [`WINDOW`] elements. `d`
+/// is the integer made of the low bits.
 #[derive(Clone, Copy, Default)]
-struct Between {
-    count: u64,
-    sum: u64,
-    sum_squares: u128,
+struct Window {
+    /// Their number, above Σ d in the low [`COUNT_SHIFT`] bits: 2^22 elements of 18 bits fit.
+    count_and_sum: u64,
+    sum_squares: u64,
     /// Σ d / significand and Σ (width − d) / significand, the significand being the integer that |x| is in
     /// units of its last place. Both, so that no relative error is a difference of nearly equal sums.
     from_below: f64,
@@ -35,34 +41,89 @@ struct Between {
     smallest_complement: u32,
 }
 
-/// Histogram of f32 elements.
+/// The same over any number of elements.
+#[derive(Clone, Copy, Default)]
+struct Between {
+    count: u64,
+    sum: u64,
+    sum_squares: u128,
+    from_below: f64,
+    from_above: f64,
+    largest: u32,
+    smallest_complement: u32,
+}
+
+/// Histogram of f32 magnitudes.
 pub(super) struct Bins {
-    /// Elements whose low bits are all zero, by sign and key.
-    exact: Vec<u64>,
-    /// The others.
-    between: Vec<Between>,
+    /// Elements whose low bits are all zero, by key.
+    exact: Box<[u64; KEYS]>,
+    /// The others, since the last time they were put away.
+    window: Box<[Window; KEYS]>,
+    in_window: u64,
+    /// The others before; empty until needed.
+    settled: Vec<Between>,
+    /// Elements by sign and exponent field.
+    signs: Box<[u64; 512]>,
+    zeros: u64,
+    nans: u64,
+    positive_infinities: u64,
+    negative_infinities: u64,
+    /// Bits of the extremes over all finite elements, and Σ x.
+    largest: u32,
+    smallest: u32,
+    sum: f64,
+}
+
+/// A table of zeros, made on the heap.
+fn table<T: Copy + Default, const N: usize>() -> Box<[T; N]> {
+    let table = vec![T::default(); N].into_boxed_slice();
+    table.try_into().unwrap_or_else(|_| Box::new([T::default(); N]))
 }
 
 impl Bins {
     pub(super) fn new() -> Self {
-        Self { exact: vec![0; 2 * KEYS], between: vec![Between::default(); 2 * KEYS] }
+        Self {
+            exact: table(),
+            window: table(),
+            in_window: 0,
+            settled: Vec::new(),
+            signs: table(),
+            zeros: 0,
+            nans: 0,
+            positive_infinities: 0,
+            negative_infinities: 0,
+            largest: 0,
+            smallest: u32::MAX,
+            sum: 0.0,
+        }
     }
 
-    /// Adds a block. Returns the number of tiny elements, which the caller must account for.
-    pub(super) fn observe(&mut self, block: &Block) -> u64 {
-        let tiny_before = self.tiny();
+    /// Adds a block. Subnormal elements must be accounted for elsewhere.
+    pub(super) fn observe(&mut self, block: &Block) {
+        self.zeros += block.zeros;
+        self.nans += block.nans;
+        self.positive_infinities += block.infinities - block.negative_infinities;
+        self.negative_infinities += block.negative_infinities;
+        self.largest = self.largest.max(block.largest);
+        self.smallest = self.smallest.min(block.smallest.wrapping_sub(1));
+        self.sum += block.sum;
+        let elements = block.values().len() as u64;
+        if self.in_window + elements > WINDOW {
+            self.settle();
+        }
+        self.in_window += elements;
         for (x, above_start, below_end) in block.with_distances() {
             let bits = x.to_bits();
-            let key = (bits >> LOW_BITS) as usize;
+            let key = (bits >> LOW_BITS) as usize % KEYS;
             let low = bits & LOW_MASK;
+            self.signs[(bits >> 23) as usize] += 1;
             if low == 0 {
                 self.exact[key] += 1;
                 continue;
             }
-            let bin = &mut self.between[key];
-            bin.count += 1;
-            bin.sum += u64::from(low);
-            bin.sum_squares += u128::from(u64::from(low) * u64::from(low));
+            let bin = &mut self.window[key];
+            bin.count_and_sum += 1 << COUNT_SHIFT | u64::from(low);
+            bin.sum_squares += u64::from(low) * u64::from(low);
             bin.from_below += above_start;
             bin.from_above += below_end;
             // New extremes soon become rare, so that these branches cost less than storing each time.
@@ -73,74 +134,72 @@ impl Bins {
                 bin.smallest_complement = LOW_MASK - low;
             }
         }
-        self.tiny() - tiny_before
     }
 
-    fn tiny(&self) -> u64 {
-        self.between[0].count + self.between[KEYS].count
-    }
-
-    pub(super) fn merge(&mut self, next: &Self) {
-        for (bin, other) in self.exact.iter_mut().zip(&next.exact) {
-            *bin += other;
+    /// Puts the window's sums away, so that it can begin anew.
+    fn settle(&mut self) {
+        self.settled.resize(KEYS, Between::default());
+        for (total, window) in self.settled.iter_mut().zip(&mut *self.window) {
+            if window.count_and_sum > 0 {
+                total.add(&window.totals());
+                *window = Window::default();
+            }
         }
-        for (bin, other) in self.between.iter_mut().zip(&next.between).filter(|(_, other)| other.count > 0) {
-            bin.count += other.count;
-            bin.sum += other.sum;
-            bin.sum_squares += other.sum_squares;
-            bin.from_below += other.from_below;
-            bin.from_above += other.from_above;
-            bin.largest = bin.largest.max(other.largest);
-            bin.smallest_complement = bin.smallest_complement.max(other.smallest_complement);
-        }
+        self.in_window = 0;
     }
 
-    /// Adds what the bins say of the source to `source`, except tiny elements.
+    /// Adds the elements that follow.
+    pub(super) fn merge(&mut self, mut next: Self) {
+        self.settle();
+        next.settle();
+        for (total, other) in self.settled.iter_mut().zip(&next.settled) {
+            total.add(other);
+        }
+        self.exact.iter_mut().zip(&*next.exact).for_each(|(sum, n)| *sum += n);
+        self.signs.iter_mut().zip(&*next.signs).for_each(|(sum, n)| *sum += n);
+        self.zeros += next.zeros;
+        self.nans += next.nans;
+        self.positive_infinities += next.positive_infinities;
+        self.negative_infinities += next.negative_infinities;
+        self.largest = self.largest.max(next.largest);
+        self.smallest = self.smallest.min(next.smallest);
+        self.sum += next.sum;
+    }
+
+    /// Adds what the bins say of the source to `source`, except subnormal elements.
     pub(super) fn add_source(&self, source: &mut SourceStats) {
-        for negative in [false, true] {
-            let offset = if negative { KEYS } else { 0 };
-            let (zero, infinite) = (self.exact[offset], self.exact[offset + NOT_FINITE]);
-            let not_finite = offset + NOT_FINITE..offset + KEYS;
-            let nan = self.exact[not_finite.clone()].iter().sum::<u64>() - infinite
-                + self.between[not_finite].iter().map(|bin| bin.count).sum::<u64>();
-            source.elements += zero + infinite + nan;
-            source.zero += zero;
-            source.nan += nan;
-            *(if negative { &mut source.negative_inf } else { &mut source.positive_inf }) += infinite;
+        source.zero += self.zeros;
+        source.nan += self.nans;
+        source.positive_inf += self.positive_infinities;
+        source.negative_inf += self.negative_infinities;
+        source.elements += self.zeros + self.nans + self.positive_infinities + self.negative_infinities;
+        source.sum += self.sum;
+        source.amax = source.amax.max(f32::from_bits(self.largest).into());
+        if self.smallest < u32::MAX {
+            source.amin = source.amin.min(f32::from_bits(self.smallest + 1).into());
+        }
+        for field in 1..255 {
+            let (positive, negative) = (self.signs[field], self.signs[256 + field]);
+            let exponent = field as i32 - 127;
+            source.elements += positive + negative;
+            source.binades.add(exponent, positive, negative, self.exact[field << 5]);
         }
         for bin in self.finite() {
-            let base = bin.base * bin.unit;
-            let exponent = crate::format::exponent_of(base);
-            source.elements += bin.exact + bin.between.count;
-            source.binades.add(exponent, bin.negative, base == pow2(exponent), bin.exact);
-            source.binades.add(exponent, bin.negative, false, bin.between.count);
-            let (smallest, largest) = bin.extremes();
-            source.amax = source.amax.max(largest * bin.unit);
-            source.amin = source.amin.min(smallest * bin.unit);
-            let sum = ((bin.exact + bin.between.count) as f64 * bin.base + bin.between.sum as f64) * bin.unit;
-            source.sum += if bin.negative { -sum } else { sum };
             source.sum_squares += bin.signal();
         }
     }
 
-    /// Adds what `cast` does to the elements in the bins to `stats`, except tiny elements.
+    /// Adds what `cast` does to the elements in the bins to `stats`, except subnormal elements.
     pub(super) fn add_format(&self, cast: &BinCast, stats: &mut FormatStats) {
-        let classes = &mut stats.classes;
-        for offset in [0, KEYS] {
-            let infinite = self.exact[offset + NOT_FINITE];
-            let not_finite = offset + NOT_FINITE..offset + KEYS;
-            classes.zero += self.exact[offset];
-            classes.inf += infinite;
-            classes.nan += self.exact[not_finite.clone()].iter().sum::<u64>() - infinite
-                + self.between[not_finite].iter().map(|bin| bin.count).sum::<u64>();
-            stats.errors.elements += self.exact[offset];
-        }
+        stats.classes.zero += self.zeros;
+        stats.classes.nan += self.nans;
+        stats.classes.inf += self.positive_infinities + self.negative_infinities;
+        stats.errors.elements += self.zeros;
         for bin in self.finite() {
             let [on, above] = cast.outcomes[bin.key];
             if bin.exact > 0 {
-                let x = bin.base * bin.unit;
                 on.count(stats, bin.exact);
-                stats.errors.observe(x, on.dequantised, bin.exact);
+                stats.errors.observe(bin.base * bin.unit, on.dequantised, bin.exact);
             }
             if bin.between.count > 0 {
                 above.count(stats, bin.between.count);
@@ -149,47 +208,49 @@ impl Bins {
         }
     }
 
-    /// The occupied bins of finite elements that are neither zero nor tiny.
-    fn finite(&self) -> impl Iterator<Item = Bin<'_>> {
-        let signs = [(false, 0), (true, KEYS)];
-        signs.into_iter().flat_map(move |(negative, offset)| {
-            (1..NOT_FINITE).filter_map(move |key| {
-                let (exact, between) = (self.exact[offset + key], &self.between[offset + key]);
-                (exact > 0 || between.count > 0).then(|| Bin::new(key, negative, exact, between))
-            })
+    /// The occupied bins of normal elements.
+    fn finite(&self) -> impl Iterator<Item = Bin> {
+        // Between these keys lie all elements, and for most tensors few others.
+        let first = ((self.smallest.wrapping_add(1) >> LOW_BITS) as usize).max(FIRST_NORMAL);
+        let last = (self.largest >> LOW_BITS) as usize;
+        (first..(last + 1).min(NOT_FINITE)).filter_map(move |key| {
+            let mut between = self.settled.get(key).copied().unwrap_or_default();
+            between.add(&self.window[key].totals());
+            let exact = self.exact[key];
+            (exact > 0 || between.count > 0).then(|| Bin::new(key, exact, between))
         })
     }
 }
 
+impl Window {
+    fn totals(&self) -> Between {
+        Between {
+            count: self.count_and_sum >> COUNT_SHIFT,
+            sum: self.count_and_sum & ((1 << COUNT_SHIFT) - 1),
+            sum_squares: self.sum_squares.into(),
+            from_below: self.from_below,
+            from_above: self.from_above,
+            largest: self.largest,
+            smallest_complement: self.smallest_complement,
+        }
+    }
+}
+
 /// One bin: its elements are `base` (the exact ones) or `base` + d, in units of `unit`.
-struct Bin<'a> {
+struct Bin {
     key: usize,
-    negative: bool,
     exact: u64,
-    between: &'a Between,
+    between: Between,
     /// The integer significand with all low bits zero.
     base: f64,
     /// Weight of the last significand bit, a power of two.
     unit: f64,
 }
 
-impl<'a> Bin<'a> {
-    fn new(key: usize, negative: bool, exact: u64, between: &'a Between) -> Self {
-        let field = (key >> 5) as i32;
-        let fraction = (key & 31) as u32;
-        let implicit = if field > 0 { 32 } else { 0 };
-        let base = f64::from((implicit + fraction) << LOW_BITS);
-        Self { key, negative, exact, between, base, unit: pow2(field.max(1) - 150) }
-    }
-
-    /// Smallest and largest magnitude, in units.
-    fn extremes(&self) -> (f64, f64) {
-        let (smallest, largest) = self.between_extremes();
-        match (self.exact, self.between.count) {
-            (_, 0) => (self.base, self.base),
-            (0, _) => (smallest, largest),
-            _ => (self.base, largest),
-        }
+impl Bin {
+    fn new(key: usize, exact: u64, between: Between) -> Self {
+        let base = f64::from((32 + (key & 31) as u32) << LOW_BITS);
+        Self { key, exact, between, base, unit: pow2((key >> 5) as i32 - 150) }
     }
 
     fn between_extremes(&self) -> (f64, f64) {
@@ -235,6 +296,16 @@ impl<'a> Bin<'a> {
 }
 
 impl Between {
+    fn add(&mut self, next: &Self) {
+        self.count += next.count;
+        self.sum += next.sum;
+        self.sum_squares += next.sum_squares;
+        self.from_below += next.from_below;
+        self.from_above += next.from_above;
+        self.largest = self.largest.max(next.largest);
+        self.smallest_complement = self.smallest_complement.max(next.smallest_complement);
+    }
+
     /// Σ (d − centre)². In exact integers where the centre is one, since near a number of the format the
     /// terms cancel.
     fn sum_squares_about(&self, centre: f64) -> f64 {
@@ -286,11 +357,11 @@ impl BinCast {
         let stochastic = matches!(plan.rounding, Rounding::Stochastic { .. });
         let determined = plan.rounding.is_symmetric() && !stochastic && !plan.flush_subnormal_inputs;
         let shift = plan.scale_log2()?;
-        // The finest midpoint is half the smallest number. Seen from x it must lie on the grid of the
-        // bins, which is 2^-131 below the normal numbers, and a product must reach it unrounded.
+        // Where the scale makes products smaller, those that f32 would round must not reach a midpoint, the
+        // finest of which is half the smallest number.
         let finest = format.emin() - format.trailing_bits() as i32 - 1;
-        let on_grid = finest - shift >= -131 && (shift >= 0 || finest >= -126);
-        if format.trailing_bits() > 4 || !format.signed || !format.subnormals || !determined || !on_grid {
+        let exact = shift >= 0 || finest >= -126;
+        if format.trailing_bits() > 4 || !format.signed || !format.subnormals || !determined || !exact {
             return None;
         }
         let outcomes = (0..NOT_FINITE as u32).map(|key| {

@@ -10,8 +10,6 @@ pub(super) const LANES: usize = 16;
 pub(super) const INFINITY: u32 = f32::INFINITY.to_bits();
 /// Fraction bits below the key of a bin.
 pub(super) const LOW_BITS: u32 = 18;
-/// Nonzero magnitudes below this are kept out of the bins: there a bin would span many binades.
-pub(super) const TINY: f32 = f32::from_bits(1 << LOW_BITS);
 
 const LOW_MASK: u32 = (1 << LOW_BITS) - 1;
 /// Between these, f32 reciprocals and the distances within a bin are normal numbers.
@@ -32,11 +30,14 @@ pub(super) struct Block {
     pub(super) zeros: u64,
     pub(super) nans: u64,
     pub(super) infinities: u64,
+    pub(super) negative_infinities: u64,
     /// Bits of the largest finite and the smallest nonzero magnitude; 0 if there is none.
     pub(super) largest: u32,
     pub(super) smallest: u32,
     /// Σ x² over finite elements.
     pub(super) signal: f64,
+    /// Σ x over finite elements that are not subnormal.
+    pub(super) sum: f64,
 }
 
 impl Block {
@@ -50,9 +51,11 @@ impl Block {
             zeros: 0,
             nans: 0,
             infinities: 0,
+            negative_infinities: 0,
             largest: 0,
             smallest: 0,
             signal: 0.0,
+            sum: 0.0,
         }
     }
 
@@ -89,6 +92,11 @@ impl Block {
         self.values().iter().zip(distances).map(|(&x, (&above, &below))| (x, above, below))
     }
 
+    /// Whether some elements are subnormal.
+    pub(super) fn has_subnormals(&self) -> bool {
+        (1..f32::MIN_POSITIVE.to_bits()).contains(&self.smallest)
+    }
+
     /// Whether every element is finite.
     pub(super) fn is_finite(&self) -> bool {
         self.nans + self.infinities == 0
@@ -112,13 +120,15 @@ impl Kernel for Survey<'_> {
         let padded = block.len.next_multiple_of(LANES);
         let (mut zeros, mut nans, mut infinities) = ([0_u32; LANES], [0_u32; LANES], [0_u32; LANES]);
         let (mut largest, mut smallest) = ([0_u32; LANES], [u32::MAX; LANES]);
-        let mut squares = [0.0_f64; LANES];
+        let mut negative_infinities = [0_u32; LANES];
+        let (mut squares, mut sums) = ([0.0_f64; LANES], [0.0_f64; LANES]);
         for xs in block.values[..padded].as_chunks::<LANES>().0 {
             for lane in 0..LANES {
                 let magnitude = xs[lane].to_bits() & !(1 << 31);
                 let finite = magnitude < INFINITY;
                 zeros[lane] += u32::from(magnitude == 0);
                 infinities[lane] += u32::from(magnitude == INFINITY);
+                negative_infinities[lane] += u32::from(xs[lane] == f32::NEG_INFINITY);
                 nans[lane] += u32::from(magnitude > INFINITY);
                 let kept = if finite { magnitude } else { 0 };
                 largest[lane] = largest[lane].max(kept);
@@ -126,14 +136,18 @@ impl Kernel for Survey<'_> {
                 smallest[lane] = smallest[lane].min(kept.wrapping_sub(1));
                 let x = f64::from(f32::from_bits(kept));
                 squares[lane] += x * x;
+                let in_bins = finite && magnitude >= f32::MIN_POSITIVE.to_bits();
+                sums[lane] += f64::from(if in_bins { xs[lane] } else { 0.0 });
             }
         }
         block.zeros = zeros.iter().map(|&n| u64::from(n)).sum();
         block.nans = nans.iter().map(|&n| u64::from(n)).sum();
         block.infinities = infinities.iter().map(|&n| u64::from(n)).sum();
+        block.negative_infinities = negative_infinities.iter().map(|&n| u64::from(n)).sum();
         block.largest = largest.into_iter().max().unwrap_or(0);
         block.smallest = smallest.into_iter().min().map_or(0, |smallest| smallest.wrapping_add(1));
         block.signal = squares.iter().sum();
+        block.sum = sums.iter().sum();
     }
 }
 
@@ -165,9 +179,8 @@ impl<const PLAIN: bool> Kernel for Ratios<'_, PLAIN> {
                     1.0 / f64::from(x)
                 };
                 let distance = f64::from(x - start);
-                // A bin is as wide as its lowest key bit: 2^-5 of the binade, or of the lowest one.
-                let binade = f32::from_bits((x.to_bits() & INFINITY).max(1 << 23));
-                let width = f64::from(binade) * (1.0 / 32.0);
+                // A bin is as wide as its lowest key bit: 2^-5 of the binade. (Of subnormal elements nobody asks.)
+                let width = f64::from(f32::from_bits(x.to_bits() & INFINITY)) * (1.0 / 32.0);
                 reciprocals[lane] = if wanted { reciprocal } else { 0.0 };
                 above[lane] = distance * reciprocal;
                 below[lane] = (width - distance) * reciprocal;

@@ -59,7 +59,9 @@ impl SourceStats {
             self.zero += count;
         } else {
             let exponent = exponent_of(x);
-            self.binades.add(exponent, x < 0.0, x.abs() == pow2(exponent), count);
+            let (positive, negative) = if x > 0.0 { (count, 0) } else { (0, count) };
+            let at_power = if x.abs() == pow2(exponent) { count } else { 0 };
+            self.binades.add(exponent, positive, negative, at_power);
             self.amax = self.amax.max(x.abs());
             self.amin = self.amin.min(x.abs());
             self.sum += count as f64 * x;

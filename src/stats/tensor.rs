@@ -2,7 +2,7 @@
 
 use super::Accumulate;
 use super::bins::{BinCast, Bins};
-use super::block::{BLOCK, Block, TINY};
+use super::block::{BLOCK, Block};
 use super::element::{FormatStats, SourceStats};
 use super::wide::WideCast;
 use crate::cast::fast::Level;
@@ -107,18 +107,19 @@ impl<'p> TensorAccumulator<'p> {
         let mut place = Place { stream: self.stream, index: first };
         for values in values.chunks(BLOCK) {
             block.load(self.plan.level, values);
-            let tiny = bins.observe(block);
+            bins.observe(block);
+            let subnormals = block.has_subnormals();
             let casts = self.plan.engines.iter().zip(&self.plan.casts);
             for ((engine, plan), stats) in casts.zip(&mut self.stats.formats) {
                 match engine {
-                    Engine::Bins(_) if tiny == 0 => {}
-                    Engine::Bins(_) => observe_each(plan, stats, values, place, is_tiny),
+                    Engine::Bins(_) if !subnormals => {}
+                    Engine::Bins(_) => observe_each(plan, stats, values, place, f32::is_subnormal),
                     Engine::Wide(cast) if cast.exact(block) => cast.observe(self.plan.level, block, stats),
                     Engine::Wide(_) | Engine::Element => observe_each(plan, stats, values, place, |_| true),
                 }
             }
-            if tiny > 0 {
-                for &x in values.iter().filter(|x| is_tiny(**x)) {
+            if subnormals {
+                for &x in values.iter().filter(|x| x.is_subnormal()) {
                     self.stats.source.observe(x.into(), 1);
                 }
             }
@@ -150,7 +151,7 @@ impl Accumulate for TensorAccumulator<'_> {
     fn merge(&mut self, next: Self) {
         self.stats.merge(&next.stats);
         match (&mut self.f32, next.f32) {
-            (Some(engine), Some(next)) => engine.bins.merge(&next.bins),
+            (Some(engine), Some(next)) => engine.bins.merge(next.bins),
             (none, next) => *none = none.take().or(next),
         }
     }
@@ -166,10 +167,6 @@ impl Accumulate for TensorAccumulator<'_> {
         }
         self.stats
     }
-}
-
-fn is_tiny(x: f32) -> bool {
-    x != 0.0 && x.abs() < TINY
 }
 
 /// Casts those of `values` that are `wanted`, one by one. `first` is the place of the first value.
