@@ -28,6 +28,7 @@ const COUNT_SHIFT: u32 = 40;
 /// What the elements of one key that have some low bit set add up to, over at most [`WINDOW`] elements. `d`
 /// is the integer made of the low bits.
 #[derive(Clone, Copy, Default)]
+#[repr(align(32))]
 struct Window {
     /// Their number, above Σ d in the low [`COUNT_SHIFT`] bits: 2^22 elements of 18 bits fit.
     count_and_sum: u64,
@@ -36,12 +37,17 @@ struct Window {
     /// units of its last place. Both, so that no relative error is a difference of nearly equal sums.
     from_below: f64,
     from_above: f64,
+}
+
+/// The extremes of d in one key.
+#[derive(Clone, Copy, Default)]
+struct Extremes {
     largest: u32,
-    /// `LOW_MASK` minus the smallest d, so that 0 is the neutral start.
+    /// `LOW_MASK` minus the smallest, so that 0 is the neutral start.
     smallest_complement: u32,
 }
 
-/// The same over any number of elements.
+/// Everything that is known of the elements of one key that have some low bit set.
 #[derive(Clone, Copy, Default)]
 struct Between {
     count: u64,
@@ -49,8 +55,7 @@ struct Between {
     sum_squares: u128,
     from_below: f64,
     from_above: f64,
-    largest: u32,
-    smallest_complement: u32,
+    extremes: Extremes,
 }
 
 /// Histogram of f32 magnitudes.
@@ -62,6 +67,7 @@ pub(super) struct Bins {
     in_window: u64,
     /// The others before; empty until needed.
     settled: Vec<Between>,
+    extremes: Box<[Extremes; KEYS]>,
     /// Elements by sign and exponent field.
     signs: Box<[u64; 512]>,
     zeros: u64,
@@ -72,6 +78,8 @@ pub(super) struct Bins {
     largest: u32,
     smallest: u32,
     sum: f64,
+    /// Σ x² over all finite elements.
+    signal: f64,
 }
 
 /// A table of zeros, made on the heap.
@@ -87,6 +95,7 @@ impl Bins {
             window: table(),
             in_window: 0,
             settled: Vec::new(),
+            extremes: table(),
             signs: table(),
             zeros: 0,
             nans: 0,
@@ -95,6 +104,7 @@ impl Bins {
             largest: 0,
             smallest: u32::MAX,
             sum: 0.0,
+            signal: 0.0,
         }
     }
 
@@ -107,6 +117,7 @@ impl Bins {
         self.largest = self.largest.max(block.largest);
         self.smallest = self.smallest.min(block.smallest.wrapping_sub(1));
         self.sum += block.sum;
+        self.signal += block.signal;
         let elements = block.values().len() as u64;
         if self.in_window + elements > WINDOW {
             self.settle();
@@ -127,11 +138,12 @@ impl Bins {
             bin.from_below += above_start;
             bin.from_above += below_end;
             // New extremes soon become rare, so that these branches cost less than storing each time.
-            if low > bin.largest {
-                bin.largest = low;
+            let extremes = &mut self.extremes[key];
+            if low > extremes.largest {
+                extremes.largest = low;
             }
-            if LOW_MASK - low > bin.smallest_complement {
-                bin.smallest_complement = LOW_MASK - low;
+            if LOW_MASK - low > extremes.smallest_complement {
+                extremes.smallest_complement = LOW_MASK - low;
             }
         }
     }
@@ -155,6 +167,10 @@ impl Bins {
         for (total, other) in self.settled.iter_mut().zip(&next.settled) {
             total.add(other);
         }
+        for (extremes, other) in self.extremes.iter_mut().zip(&*next.extremes) {
+            extremes.largest = extremes.largest.max(other.largest);
+            extremes.smallest_complement = extremes.smallest_complement.max(other.smallest_complement);
+        }
         self.exact.iter_mut().zip(&*next.exact).for_each(|(sum, n)| *sum += n);
         self.signs.iter_mut().zip(&*next.signs).for_each(|(sum, n)| *sum += n);
         self.zeros += next.zeros;
@@ -164,9 +180,10 @@ impl Bins {
         self.largest = self.largest.max(next.largest);
         self.smallest = self.smallest.min(next.smallest);
         self.sum += next.sum;
+        self.signal += next.signal;
     }
 
-    /// Adds what the bins say of the source to `source`, except subnormal elements.
+    /// Adds what the bins say of the source to `source`, except the number of subnormal elements.
     pub(super) fn add_source(&self, source: &mut SourceStats) {
         source.zero += self.zeros;
         source.nan += self.nans;
@@ -174,6 +191,7 @@ impl Bins {
         source.negative_inf += self.negative_infinities;
         source.elements += self.zeros + self.nans + self.positive_infinities + self.negative_infinities;
         source.sum += self.sum;
+        source.sum_squares += self.signal;
         source.amax = source.amax.max(f32::from_bits(self.largest).into());
         if self.smallest < u32::MAX {
             source.amin = source.amin.min(f32::from_bits(self.smallest + 1).into());
@@ -183,9 +201,6 @@ impl Bins {
             let exponent = field as i32 - 127;
             source.elements += positive + negative;
             source.binades.add(exponent, positive, negative, self.exact[field << 5]);
-        }
-        for bin in self.finite() {
-            source.sum_squares += bin.signal();
         }
     }
 
@@ -216,6 +231,7 @@ impl Bins {
         (first..(last + 1).min(NOT_FINITE)).filter_map(move |key| {
             let mut between = self.settled.get(key).copied().unwrap_or_default();
             between.add(&self.window[key].totals());
+            between.extremes = self.extremes[key];
             let exact = self.exact[key];
             (exact > 0 || between.count > 0).then(|| Bin::new(key, exact, between))
         })
@@ -230,8 +246,7 @@ impl Window {
             sum_squares: self.sum_squares.into(),
             from_below: self.from_below,
             from_above: self.from_above,
-            largest: self.largest,
-            smallest_complement: self.smallest_complement,
+            extremes: Extremes::default(),
         }
     }
 }
@@ -254,15 +269,8 @@ impl Bin {
     }
 
     fn between_extremes(&self) -> (f64, f64) {
-        let smallest = LOW_MASK - self.between.smallest_complement;
-        (self.base + f64::from(smallest), self.base + f64::from(self.between.largest))
-    }
-
-    /// Σ x².
-    fn signal(&self) -> f64 {
-        (self.exact as f64 * (self.base * self.base) + self.between.sum_squares_about(-self.base))
-            * self.unit
-            * self.unit
+        let smallest = LOW_MASK - self.between.extremes.smallest_complement;
+        (self.base + f64::from(smallest), self.base + f64::from(self.between.extremes.largest))
     }
 
     /// Adds the errors of the elements between, all of which come back as ±`dequantised`.
@@ -302,8 +310,6 @@ impl Between {
         self.sum_squares += next.sum_squares;
         self.from_below += next.from_below;
         self.from_above += next.from_above;
-        self.largest = self.largest.max(next.largest);
-        self.smallest_complement = self.smallest_complement.max(next.smallest_complement);
     }
 
     /// Σ (d − centre)². In exact integers where the centre is one, since near a number of the format the

@@ -36,7 +36,7 @@ pub(super) struct Block {
     pub(super) smallest: u32,
     /// Σ x² over finite elements.
     pub(super) signal: f64,
-    /// Σ x over finite elements that are not subnormal.
+    /// Σ x over finite elements.
     pub(super) sum: f64,
 }
 
@@ -63,11 +63,11 @@ impl Block {
     pub(super) fn load(&mut self, level: Level, values: &[f32]) {
         self.len = values.len();
         self.values[..values.len()].copy_from_slice(values);
-        // Zeros fill up the last vector: no sum notices them, and the count is put right below.
+        // Zeros fill up the last vector: no sum notices them.
         let padded = values.len().next_multiple_of(LANES);
         self.values[values.len()..padded].fill(0.0);
         fast::run(level, Survey(self));
-        self.zeros -= (padded - values.len()) as u64;
+        fast::run(level, Sums(self));
         let plain = (self.smallest == 0 || self.smallest >= FIRST_PLAIN) && self.largest < LAST_PLAIN;
         if plain { fast::run(level, Ratios::<true>(self)) } else { fast::run(level, Ratios::<false>(self)) }
     }
@@ -108,7 +108,7 @@ impl Block {
     }
 }
 
-/// Counts, extremes and the sum of squares.
+/// Counts and extremes.
 struct Survey<'a>(&'a mut Block);
 
 impl Kernel for Survey<'_> {
@@ -117,35 +117,57 @@ impl Kernel for Survey<'_> {
     #[inline(always)]
     fn run(self) {
         let block = self.0;
+        let (mut zeros, mut nans, mut infinities, mut negative_infinities) = (0_u32, 0_u32, 0_u32, 0_u32);
+        let (mut largest, mut smallest) = (0_u32, u32::MAX);
+        for x in &block.values[..block.len] {
+            let magnitude = x.to_bits() & !(1 << 31);
+            zeros += u32::from(magnitude == 0);
+            infinities += u32::from(magnitude == INFINITY);
+            negative_infinities += u32::from(x.to_bits() == f32::NEG_INFINITY.to_bits());
+            nans += u32::from(magnitude > INFINITY);
+            let kept = if magnitude < INFINITY { magnitude } else { 0 };
+            largest = largest.max(kept);
+            // Zero, and what is not finite, wraps around to the largest and is never the smallest.
+            smallest = smallest.min(kept.wrapping_sub(1));
+        }
+        block.zeros = zeros.into();
+        block.nans = nans.into();
+        block.infinities = infinities.into();
+        block.negative_infinities = negative_infinities.into();
+        block.largest = largest;
+        block.smallest = smallest.wrapping_add(1);
+    }
+}
+
+/// Sums of the finite elements.
+struct Sums<'a>(&'a mut Block);
+
+impl Kernel for Sums<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let block = self.0;
         let padded = block.len.next_multiple_of(LANES);
-        let (mut zeros, mut nans, mut infinities) = ([0_u32; LANES], [0_u32; LANES], [0_u32; LANES]);
-        let (mut largest, mut smallest) = ([0_u32; LANES], [u32::MAX; LANES]);
-        let mut negative_infinities = [0_u32; LANES];
         let (mut squares, mut sums) = ([0.0_f64; LANES], [0.0_f64; LANES]);
+        // One small loop a step: longer ones are no longer compiled to vectors.
         for xs in block.values[..padded].as_chunks::<LANES>().0 {
-            for lane in 0..LANES {
-                let magnitude = xs[lane].to_bits() & !(1 << 31);
-                let finite = magnitude < INFINITY;
-                zeros[lane] += u32::from(magnitude == 0);
-                infinities[lane] += u32::from(magnitude == INFINITY);
-                negative_infinities[lane] += u32::from(xs[lane] == f32::NEG_INFINITY);
-                nans[lane] += u32::from(magnitude > INFINITY);
-                let kept = if finite { magnitude } else { 0 };
-                largest[lane] = largest[lane].max(kept);
-                // Zero, and what is not finite, wraps around to the largest and is never the smallest.
-                smallest[lane] = smallest[lane].min(kept.wrapping_sub(1));
-                let x = f64::from(f32::from_bits(kept));
-                squares[lane] += x * x;
-                let in_bins = finite && magnitude >= f32::MIN_POSITIVE.to_bits();
-                sums[lane] += f64::from(if in_bins { xs[lane] } else { 0.0 });
+            let mut finite = [0.0_f32; LANES];
+            for (kept, x) in finite.iter_mut().zip(xs) {
+                let bits = x.to_bits();
+                *kept = f32::from_bits(if bits & !(1 << 31) < INFINITY { bits } else { 0 });
+            }
+            let mut exact = [0.0_f64; LANES];
+            for (exact, x) in exact.iter_mut().zip(&finite) {
+                *exact = f64::from(*x);
+            }
+            for (sum, x) in squares.iter_mut().zip(&exact) {
+                *sum += x * x;
+            }
+            for (sum, x) in sums.iter_mut().zip(&exact) {
+                *sum += x;
             }
         }
-        block.zeros = zeros.iter().map(|&n| u64::from(n)).sum();
-        block.nans = nans.iter().map(|&n| u64::from(n)).sum();
-        block.infinities = infinities.iter().map(|&n| u64::from(n)).sum();
-        block.negative_infinities = negative_infinities.iter().map(|&n| u64::from(n)).sum();
-        block.largest = largest.into_iter().max().unwrap_or(0);
-        block.smallest = smallest.into_iter().min().map_or(0, |smallest| smallest.wrapping_add(1));
         block.signal = squares.iter().sum();
         block.sum = sums.iter().sum();
     }

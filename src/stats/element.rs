@@ -50,6 +50,15 @@ impl Default for SourceStats {
 impl SourceStats {
     /// Adds `count` elements of value `x`.
     pub fn observe(&mut self, x: f64, count: u64) {
+        self.count(x, count);
+        if x.is_finite() {
+            self.sum += count as f64 * x;
+            self.sum_squares += count as f64 * (x * x);
+        }
+    }
+
+    /// Counts `count` elements of value `x`, but leaves the sums alone.
+    pub(super) fn count(&mut self, x: f64, count: u64) {
         self.elements += count;
         if x.is_nan() {
             self.nan += count;
@@ -64,8 +73,6 @@ impl SourceStats {
             self.binades.add(exponent, positive, negative, at_power);
             self.amax = self.amax.max(x.abs());
             self.amin = self.amin.min(x.abs());
-            self.sum += count as f64 * x;
-            self.sum_squares += count as f64 * (x * x);
         }
     }
 

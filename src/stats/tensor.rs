@@ -120,7 +120,7 @@ impl<'p> TensorAccumulator<'p> {
             }
             if subnormals {
                 for &x in values.iter().filter(|x| x.is_subnormal()) {
-                    self.stats.source.observe(x.into(), 1);
+                    self.stats.source.count(x.into(), 1);
                 }
             }
             place.index += values.len() as u64;

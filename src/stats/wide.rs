@@ -183,16 +183,8 @@ impl Kernel for Below<'_> {
 
     #[inline(always)]
     fn run(self) -> u64 {
-        let mut counts = [0_u32; LANES];
-        for (xs, _) in self.block.lanes() {
-            for lane in 0..LANES {
-                counts[lane] += u32::from(self.cast.magnitude_bits(xs[lane]) < self.limit);
-            }
-        }
-        let total: u64 = counts.iter().map(|&n| u64::from(n)).sum();
-        // The zeros that fill up the last vector are below every limit but 0.
-        let padding = (LANES - self.block.values().len() % LANES) % LANES;
-        total - if self.limit > 0 { padding as u64 } else { 0 }
+        let below = |x: &f32| u32::from(self.cast.magnitude_bits(*x) < self.limit);
+        self.block.values().iter().map(below).sum::<u32>().into()
     }
 }
 
@@ -235,8 +227,9 @@ impl Lanes {
         let rel = error * reciprocal;
         self.noise[lane] += error * error;
         self.relative[lane] += rel;
-        self.max_abs[lane] = if error > self.max_abs[lane] { error } else { self.max_abs[lane] };
-        self.max_rel[lane] = if rel > self.max_rel[lane] { rel } else { self.max_rel[lane] };
+        // Not a conditional assignment: that would be compiled to a conditional store, each time.
+        self.max_abs[lane] = self.max_abs[lane].max(error);
+        self.max_rel[lane] = self.max_rel[lane].max(rel);
     }
 
     #[inline(always)]
