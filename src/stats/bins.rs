@@ -315,15 +315,18 @@ impl Between {
     /// Σ (d − centre)². In exact integers where the centre is one, since near a number of the format the
     /// terms cancel.
     fn sum_squares_about(&self, centre: f64) -> f64 {
-        const EXACT: f64 = (1_u64 << 40) as f64;
-        if centre.abs() < EXACT && centre == centre.trunc() {
-            let c = i128::from(centre as i64);
-            let (n, sum) = (i128::from(self.count), i128::from(self.sum));
-            (n * c * c - 2 * c * sum + self.sum_squares as i128) as f64
-        } else {
-            let (n, sum) = (self.count as f64, self.sum as f64);
-            n * centre * centre - 2.0 * centre * sum + self.sum_squares as f64
+        let c = centre as i64;
+        let (n, sum) = (self.count, self.sum);
+        if c as f64 != centre || c.unsigned_abs() >= 1 << 40 {
+            let (n, sum) = (n as f64, sum as f64);
+            return n * centre * centre - 2.0 * centre * sum + self.sum_squares as f64;
         }
+        if n < 1 << 12 && c.unsigned_abs() < 1 << 25 {
+            // Most bins of most tensors: here no term reaches 2^63.
+            return (n as i64 * c * c - 2 * c * sum as i64 + self.sum_squares as i64) as f64;
+        }
+        let (n, c, sum) = (i128::from(n), i128::from(c), i128::from(sum));
+        (n * c * c - 2 * c * sum + self.sum_squares as i128) as f64
     }
 }
 
