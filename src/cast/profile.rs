@@ -20,12 +20,12 @@ pub struct Profile {
 pub const PROFILES: &[Profile] = &[
     Profile {
         name: "ml_dtypes",
-        about: "ml_dtypes 0.6 and JAX: never saturates where there is Inf or NaN",
+        about: "ml_dtypes 0.6 and JAX: Inf or NaN, no saturation",
         policy: |_| (Overflow::Ieee, NanCode::Canonical),
     },
     Profile {
         name: "torch",
-        about: "PyTorch 2.13 and later: e4m3fn saturates, the others do not (pytorch#178817)",
+        about: "PyTorch since 2.13: only e4m3fn saturates (pytorch#178817)",
         policy: |format| {
             let saturates = format.name == "e4m3fn";
             let nan = if format.bits == 16 { NanCode::AllOnesNegative } else { NanCode::AllOnes };
@@ -34,7 +34,7 @@ pub const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "torch<2.13",
-        about: "PyTorch before 2.13, eager mode: nothing saturates (pytorch#104242)",
+        about: "PyTorch before 2.13, eager: no saturation (pytorch#104242)",
         policy: |format| {
             let nan = if format.bits == 16 { NanCode::AllOnesNegative } else { NanCode::AllOnes };
             (Overflow::Ieee, nan)
@@ -42,17 +42,17 @@ pub const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "nvidia",
-        about: "NVIDIA hardware: cvt.satfinite for 8 bits and less, Inf for wider formats; one positive NaN",
+        about: "NVIDIA hardware: satfinite up to 8 bits, else Inf",
         policy: |format| (saturate_up_to_eight_bits(format), NanCode::AllOnesPositive),
     },
     Profile {
         name: "te",
-        about: "Transformer Engine: casts with NVIDIA's satfinite conversions",
+        about: "Transformer Engine: as NVIDIA's hardware",
         policy: |format| (saturate_up_to_eight_bits(format), NanCode::AllOnesPositive),
     },
     Profile {
         name: "onnx",
-        about: "ONNX Cast with its default saturate=1: the FP8 formats saturate",
+        about: "ONNX Cast with its default saturate=1: FP8 saturates",
         policy: |format| (saturate_up_to_eight_bits(format), NanCode::Canonical),
     },
 ];

@@ -18,7 +18,13 @@ use crate::tensor::Dtype;
 /// What FP16, BF16, FP8, FP6 and FP4 would do to the gradients, activations and weights that a training
 /// run dumped.
 #[derive(Parser)]
-#[command(name = "amp-inspect", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "amp-inspect",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    before_help = "Example:\n  amp-inspect histogram grads.safetensors --formats float16,e4m3fn"
+)]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,
@@ -290,8 +296,7 @@ fn overflow_help() -> String {
 
 fn rounding_help() -> String {
     let modes = ROUNDINGS.iter().map(|(name, _, meaning)| (*name, *meaning));
-    let stochastic =
-        ("stochastic", "away from zero as often as the value is far on the way (--random-bits, --seed)");
+    let stochastic = ("stochastic", "up or down in proportion (--random-bits, --seed)");
     format!("How values between two numbers are resolved:{}", choices(modes.chain([stochastic])))
 }
 
