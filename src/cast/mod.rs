@@ -1,5 +1,7 @@
-//! Casting a value to a format: what the options are, and the one definition in [`round`].
+//! Casting to a format: what the options are, the one definition in [`round`], and blocks that share a
+//! scale in [`block`].
 
+pub mod block;
 pub mod round;
 
 use crate::format::{FormatSpec, exponent_of, pow2};
