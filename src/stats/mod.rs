@@ -6,10 +6,12 @@
 //!
 //! * [`bins`]: one histogram serves every format of up to five significand bits;
 //! * [`wide`]: a pass of its own for each wider format;
+//! * [`blocks`]: formats whose elements share a scale with their block;
 //! * [`FormatStats::observe`]: one element at a time through `cast::round`, for all else.
 
 pub mod binades;
 mod bins;
+pub mod blocks;
 pub mod element;
 pub mod errors;
 pub mod scales;
@@ -17,6 +19,7 @@ mod tensor;
 mod wide;
 
 pub use binades::Binades;
+pub use blocks::{BlockAccumulator, BlockStats};
 pub use element::{ClassCounts, FormatStats, SourceStats};
 pub use errors::ErrorSums;
 pub use tensor::{StatsPlan, TensorAccumulator, TensorStats};

@@ -8,3 +8,4 @@ mod common;
 mod by_hand;
 mod golden;
 mod names;
+mod tensors;
