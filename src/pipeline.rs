@@ -5,7 +5,7 @@
 
 mod blocks;
 
-pub use blocks::run_blocks;
+pub use blocks::{block_shapes, run_blocks};
 
 use std::collections::BTreeMap;
 use std::num::NonZero;

@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use amp_inspect::format::{FormatSpec, exponent_of, pow2, table::FORMATS};
+use amp_inspect::format::table::{BLOCK_FORMATS, FORMATS};
+use amp_inspect::format::{BlockSpec, FormatSpec, exponent_of, pow2};
 
 /// A power of two as such, anything else as the shortest decimal.
 fn number(x: f64) -> String {
@@ -32,6 +33,21 @@ fn row(format: &FormatSpec) -> String {
     )
 }
 
+fn block_row(format: &BlockSpec) -> String {
+    let aliases: Vec<String> = format.aliases.iter().take(1).map(|alias| format!("`{alias}`")).collect();
+    let bits =
+        f64::from(format.element.bits) + f64::from(format.scale.bits) / f64::from(format.shape.elements());
+    format!(
+        "| `{}` | {} | {} | {} | {} | {} |",
+        format.name,
+        aliases.join(" "),
+        format.element.name,
+        format.scale.name,
+        format.shape.text().replace('x', "×"),
+        (1e4 * bits).round() / 1e4
+    )
+}
+
 /// The text of the code block that begins with `first`.
 fn block<'a>(readme: &'a str, first: &str) -> &'a str {
     let start = readme.find(first).unwrap_or_else(|| panic!("README lacks {first:?}")) + first.len() + 1;
@@ -45,11 +61,15 @@ fn readme_is_true() {
     let readme = std::fs::read_to_string(&path).unwrap();
     let mut wanted = readme.clone();
 
-    let head = "|:--|:--|--:|:--|--:|--:|:--|\n";
-    let start = wanted.find(head).unwrap() + head.len();
-    let end = start + wanted[start..].find("\n\n").unwrap();
-    let rows: Vec<String> = FORMATS.iter().map(row).collect();
-    wanted.replace_range(start..end, &rows.join("\n"));
+    let tables = [
+        ("|:--|:--|--:|:--|--:|--:|:--|\n", FORMATS.iter().map(row).collect::<Vec<_>>()),
+        ("|:--|:--|:--|:--|--:|--:|\n", BLOCK_FORMATS.iter().map(block_row).collect()),
+    ];
+    for (head, rows) in tables {
+        let start = wanted.find(head).unwrap() + head.len();
+        let end = start + wanted[start..].find("\n\n").unwrap();
+        wanted.replace_range(start..end, &rows.join("\n"));
+    }
 
     let shown: Vec<String> =
         readme.lines().filter(|line| line.starts_with("$ amp-inspect ")).map(str::to_owned).collect();

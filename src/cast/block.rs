@@ -185,16 +185,17 @@ fn power_exponent(element: &FormatSpec, rule: PowerRule, amax: f32) -> i32 {
 /// NVFP4: an e4m3 number that takes the block's largest magnitude to the element's largest number, 6.
 fn e4m3(spec: &BlockSpec, nvfp4: Nvfp4, tensor: TensorScale, amax: f32) -> BlockScale {
     let scale = &spec.scale;
-    let (largest, smallest) = (scale.max_finite() as f32, scale.min_normal() as f32);
+    let smallest = scale.min_normal() as f32;
     let six = spec.element.max_finite() as f32;
     let wanted = match nvfp4 {
         Nvfp4::Te => (amax * (tensor.encode * (1.0 / six))).min(f32::MAX),
         Nvfp4::Torchao => (amax / six) / tensor.decode,
         Nvfp4::Single => amax / six,
     };
+    // torchao also clamps to the largest number, which the saturating cast does for all.
     let raised = nvfp4 != Nvfp4::Te && wanted < smallest;
-    let clamped = if raised { smallest } else { wanted };
-    let q = cast(scale, Rounding::NearestEven, Overflow::Saturate, clamped.into());
+    let raised_to = if raised { smallest } else { wanted };
+    let q = cast(scale, Rounding::NearestEven, Overflow::Saturate, raised_to.into());
     let value = q.value(scale);
     let stored = value as f32;
     let factor = match nvfp4 {
@@ -206,7 +207,7 @@ fn e4m3(spec: &BlockSpec, nvfp4: Nvfp4, tensor: TensorScale, amax: f32) -> Block
         _ if value.is_nan() => ScaleClass::Nan,
         _ if amax == 0.0 => ScaleClass::AllZero,
         _ if raised => ScaleClass::Raised,
-        _ if wanted > largest => ScaleClass::Saturated,
+        Class::Overflow | Class::Inf => ScaleClass::Saturated,
         Class::Zero | Class::Underflow => ScaleClass::Zero,
         Class::Subnormal => ScaleClass::Subnormal,
         _ => ScaleClass::Normal,

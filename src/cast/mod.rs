@@ -3,6 +3,9 @@
 
 pub mod block;
 pub mod round;
+mod target;
+
+pub use target::Target;
 
 use crate::format::{FormatSpec, exponent_of, pow2};
 use round::{Cast, Class, cast};

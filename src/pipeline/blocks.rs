@@ -23,7 +23,7 @@ pub fn run_blocks(
     threads: NonZero<usize>,
     read: impl Fn(u64) + Sync,
 ) -> Vec<Result<Vec<BlockStats>>> {
-    let shapes = shapes(plans);
+    let shapes = block_shapes(plans);
     let of_shape = |shape: BlockShape| plans.iter().filter(move |plan| plan.spec.shape == shape);
     // Rectangles in a segment depend on the tensor and the shape alone, so that results do not depend on
     // the number of threads.
@@ -63,8 +63,8 @@ pub fn run_blocks(
     results.collect()
 }
 
-/// The shapes of block that occur, each once.
-fn shapes(plans: &[BlockPlan]) -> Vec<BlockShape> {
+/// The shapes of block that occur, each once: [`run_blocks`] reads every tensor once for each.
+pub fn block_shapes(plans: &[BlockPlan]) -> Vec<BlockShape> {
     let mut shapes: Vec<BlockShape> = Vec::new();
     for plan in plans {
         if !shapes.contains(&plan.spec.shape) {
@@ -116,10 +116,10 @@ fn read_rectangle(
         return source.read_at(index, first * bits / 8, buffer);
     }
     if on_bytes(first) && on_bytes(columns) && on_bytes(stride) {
-        let parts = buffer.chunks_exact_mut((columns * bits / 8) as usize).zip(0..);
-        return parts
-            .map(|(part, number)| source.read_at(index, (first + number * stride) * bits / 8, part))
-            .collect();
+        let mut parts = buffer.chunks_exact_mut((columns * bits / 8) as usize).zip(0..);
+        return parts.try_for_each(|(part, number)| {
+            source.read_at(index, (first + number * stride) * bits / 8, part)
+        });
     }
     // Two elements to a byte, and some row begins or ends within one: half bytes are moved one by one.
     buffer.fill(0);

@@ -197,15 +197,15 @@ fn values(random: &mut Random, count: usize, kind: usize) -> Vec<f32> {
         let near = f32::from_bits(few.to_bits().wrapping_add_signed((pick >> 8) as i32 % 3 - 1));
         match kind {
             // Gradients: mostly small, some zero.
-            0 if pick % 9 == 0 => 0.0,
+            0 if pick.is_multiple_of(9) => 0.0,
             0 => random.number(-30..=-4) as f32,
             // On the limits and next to them, times a power of two a few places share.
             1 => sign * near * pow2(((index / 11 * 7) % 60) as i32 - 30) as f32,
             // All over the range of f32, and zeros in runs.
-            2 if index / 40 % 3 == 0 => sign * 0.0,
+            2 if (index / 40).is_multiple_of(3) => sign * 0.0,
             2 => f32::from_bits((pick >> 20) as u32 & 0x7f7f_ffff | (pick as u32 & 1 << 31)),
             // A NaN or an Inf here and there.
-            _ if pick % 97 == 0 => [f32::NAN, f32::INFINITY, f32::NEG_INFINITY][index % 3],
+            _ if pick.is_multiple_of(97) => [f32::NAN, f32::INFINITY, f32::NEG_INFINITY][index % 3],
             _ => sign * near * 0.37,
         }
     };

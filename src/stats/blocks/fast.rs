@@ -6,7 +6,7 @@ use super::FormatStats;
 use crate::cast::block::{BlockPlan, BlockScale, Factor, passes_over_nan};
 use crate::format::{BlockSpec, FormatSpec, pow2};
 
-const LANES: usize = 8;
+const LANES: usize = 4;
 const SIGN: u32 = 1 << 31;
 const INFINITY: u32 = f32::INFINITY.to_bits();
 
@@ -28,7 +28,7 @@ pub(super) struct Values {
 
 impl Values {
     /// Takes in a block, given the parts of its rows.
-    pub(super) fn load<'a>(&mut self, rows: &mut dyn Iterator<Item = &'a [f32]>) {
+    pub(super) fn load(&mut self, rows: &mut dyn Iterator<Item = &[f32]>) {
         self.padded.clear();
         rows.for_each(|row| self.padded.extend_from_slice(row));
         self.len = self.padded.len();
@@ -165,15 +165,15 @@ impl Fast {
     fn sum(&self, values: &Values, back: f64, scaled: impl Fn(f32) -> f32) -> Sums {
         let mut lanes = Lanes::default();
         for xs in values.padded.as_chunks::<LANES>().0 {
-            for lane in 0..LANES {
-                let magnitude = f32::from_bits(scaled(xs[lane]).to_bits() & !SIGN);
+            for (lane, &x) in xs.iter().enumerate() {
+                let magnitude = f32::from_bits(scaled(x).to_bits() & !SIGN);
                 let unlimited = self.round(magnitude);
                 let rounded = if unlimited > self.max { self.max } else { unlimited };
                 lanes.becomes_zero[lane] += u32::from(rounded == 0.0);
                 lanes.below_normal[lane] += u32::from(rounded < self.min_normal);
                 lanes.overflow[lane] += u32::from(unlimited > self.max);
                 lanes.clipped[lane] += u32::from(magnitude > self.max);
-                let x = f64::from(f32::from_bits(xs[lane].to_bits() & !SIGN));
+                let x = f64::from(x.abs());
                 let error = (x - f64::from(rounded) * back).abs();
                 // The error of a zero is zero: any divisor will do.
                 let relative = error / if x > 0.0 { x } else { 1.0 };
