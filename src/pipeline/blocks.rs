@@ -7,11 +7,11 @@ use std::num::NonZero;
 
 use super::{SEGMENT, Task, decoder_of, in_segments};
 use crate::cast::block::BlockPlan;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::block::BlockShape;
 use crate::source::TensorSource;
 use crate::stats::{BlockAccumulator, BlockStats, SourceStats};
-use crate::tensor::grid::Rectangle;
+use crate::tensor::grid::{Rectangle, row_major};
 use crate::tensor::{Decoder, Grid};
 
 /// Casts the blocks of every task's tensor with each plan; `sources` has what the ordinary pass found in
@@ -31,15 +31,23 @@ pub fn run_blocks(
         .iter()
         .flat_map(|&(task, source)| shapes.iter().map(move |&shape| (task, source, shape)))
         .map(|(task, source, shape)| {
-            let grid = Grid::new(&task.info.shape, shape);
-            (task, source, shape, grid, (SEGMENT / grid.rectangle_elements().max(1)).max(1))
+            let grid = match task.source.column_major(task.index) {
+                true => Grid::column_major(&task.info.shape, shape),
+                false => Some(Grid::new(&task.info.shape, shape)),
+            };
+            (task, source, shape, grid)
         })
         .collect();
-    let segments: Vec<u64> =
-        jobs.iter().map(|(.., grid, a_segment)| grid.rectangles().div_ceil(*a_segment)).collect();
+    let a_segment = |grid: &Grid| (SEGMENT / grid.rectangle_elements().max(1)).max(1);
+    let in_grid = |grid: &Grid| grid.rectangles().div_ceil(a_segment(grid));
+    let segments: Vec<u64> = jobs.iter().map(|(.., grid)| grid.as_ref().map_or(0, in_grid)).collect();
     let finished = in_segments(&segments, threads, |job, number, scratch: &mut Scratch| {
-        let (task, source, shape, grid, a_segment) = jobs[job];
-        let rectangles = number * a_segment..grid.rectangles().min((number + 1) * a_segment);
+        let (task, source, shape, grid) = jobs[job];
+        let grid = grid.ok_or_else(|| {
+            Error::new("tiles of an array of more than two dimensions cannot be read in Fortran order")
+        })?;
+        let each = a_segment(&grid);
+        let rectangles = number * each..grid.rectangles().min((number + 1) * each);
         let mut accumulator = BlockAccumulator::new(of_shape(shape), grid, rectangles.start, source);
         for rectangle in rectangles {
             observe_rectangle(task, &grid.rectangle(rectangle), &mut accumulator, scratch, &read)?;
@@ -57,6 +65,10 @@ pub fn run_blocks(
                 Ok(found) => places.zip(found).for_each(|((place, _), stats)| *place = stats),
                 Err(error) => outcome = outcome.and(Err(error.in_tensor(&task.info.name))),
             }
+        }
+        if task.source.column_major(task.index) {
+            let worst = stats.iter_mut().flat_map(|stats| &mut stats.worst);
+            worst.for_each(|block| block.first = row_major(&task.info.shape, block.first));
         }
         outcome.map(|()| stats)
     });

@@ -33,13 +33,11 @@ pub struct Rectangle {
 impl Grid {
     /// Cuts a tensor of this shape. A scalar is a matrix of one element.
     pub fn new(shape: &[u64], block: BlockShape) -> Self {
-        let dimensions = shape.len() as i64;
-        let last = (dimensions - 1).max(0) as usize;
+        let last = shape.len().saturating_sub(1);
         let (axis, block) = match block {
             BlockShape::Tile { rows, columns } => (last, (rows.into(), columns.into())),
             BlockShape::Run { length, axis } => {
-                let axis = i64::from(axis) + if axis < 0 { dimensions } else { 0 };
-                let axis = usize::try_from(axis).ok().filter(|&axis| axis < last).unwrap_or(last);
+                let axis = axis_of(shape.len(), axis);
                 (axis, if axis == last { (1, length.into()) } else { (length.into(), 1) })
             }
         };
@@ -53,6 +51,26 @@ impl Grid {
         let width = if tall * columns <= BUDGET { columns } else { (BUDGET / (tall * wide)).max(1) * wide };
         let height = if width >= columns { (BUDGET / (tall * columns).max(1)).max(1) * tall } else { tall };
         Self { matrices, rows, columns, block, rectangle: (height.min(rows), width.min(columns)) }
+    }
+
+    /// The same blocks where the first index runs fastest (Fortran order): the grid of the tensor as it is
+    /// stored, which is that of the shape reversed. `None` for tiles of several rows in more than two
+    /// dimensions, whose rows are then no matrix.
+    pub fn column_major(shape: &[u64], block: BlockShape) -> Option<Self> {
+        let reversed: Vec<u64> = shape.iter().rev().copied().collect();
+        let block = match block {
+            BlockShape::Run { length, axis } => {
+                let axis = reversed.len().saturating_sub(1) - axis_of(shape.len(), axis);
+                BlockShape::Run { length, axis: axis as i32 }
+            }
+            BlockShape::Tile { rows: 1, columns } => BlockShape::Run { length: columns, axis: 0 },
+            BlockShape::Tile { rows, columns } if shape.len() == 2 => {
+                BlockShape::Tile { rows: columns, columns: rows }
+            }
+            BlockShape::Tile { .. } if shape.len() < 2 => block,
+            BlockShape::Tile { .. } => return None,
+        };
+        Some(Self::new(&reversed, block))
     }
 
     /// Rows and columns of a block away from the edges.
@@ -86,6 +104,21 @@ impl Grid {
             stride: self.columns,
         }
     }
+}
+
+/// The axis that `axis` means among `dimensions`: negative ones count from the end; one that is not there
+/// is the last.
+fn axis_of(dimensions: usize, axis: i32) -> usize {
+    let last = dimensions.saturating_sub(1);
+    let axis = i64::from(axis) + if axis < 0 { dimensions as i64 } else { 0 };
+    usize::try_from(axis).ok().filter(|&axis| axis < last).unwrap_or(last)
+}
+
+/// The row-major position of the element that is stored at `position` with the first index running fastest.
+pub fn row_major(shape: &[u64], position: u64) -> u64 {
+    let reversed: Vec<u64> = shape.iter().rev().copied().collect();
+    let index = coordinates(&reversed, position).into_iter().rev();
+    index.zip(shape).fold(0, |position, (index, extent)| position * extent + index)
 }
 
 /// The index in each dimension of the element at `position` in row-major order.

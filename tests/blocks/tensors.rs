@@ -12,7 +12,7 @@ use amp_inspect::pipeline::{Task, run_blocks};
 use amp_inspect::source::TensorSource;
 use amp_inspect::stats::blocks::{ScaleCounts, WORST, WorstBlock, tensor_scale};
 use amp_inspect::stats::{BlockStats, SourceStats};
-use amp_inspect::tensor::grid::coordinates;
+use amp_inspect::tensor::grid::{coordinates, row_major};
 use amp_inspect::tensor::{ByteOrder, Dtype, TensorInfo};
 
 use crate::common::{Random, row};
@@ -21,11 +21,16 @@ use crate::common::{Random, row};
 struct Memory {
     tensors: Vec<TensorInfo>,
     bytes: Vec<u8>,
+    column_major: bool,
 }
 
 impl TensorSource for Memory {
     fn tensors(&self) -> &[TensorInfo] {
         &self.tensors
+    }
+
+    fn column_major(&self, _: usize) -> bool {
+        self.column_major
     }
 
     fn read_at(&self, _: usize, offset: u64, bytes: &mut [u8]) -> Result<()> {
@@ -38,7 +43,11 @@ impl TensorSource for Memory {
 fn memory(shape: &[u64], dtype: Dtype, bytes: Vec<u8>) -> Memory {
     let elements = shape.iter().product();
     let (name, shape, byte_order) = ("t".to_owned(), shape.to_vec(), ByteOrder::Little);
-    Memory { tensors: vec![TensorInfo { name, shape, dtype, byte_order, elements }], bytes }
+    Memory {
+        tensors: vec![TensorInfo { name, shape, dtype, byte_order, elements }],
+        bytes,
+        column_major: false,
+    }
 }
 
 fn source_stats(values: &[f64]) -> SourceStats {
@@ -281,6 +290,46 @@ fn large_tensors_give_the_same_for_any_number_of_threads() {
         assert_eq!(one, found(&memory, &values, &plans, 3));
         for (plan, stats) in plans.iter().zip(&one).step_by(3) {
             same(plan.spec.name, stats, &naive(shape, &values, plan));
+        }
+    }
+}
+
+#[test]
+fn fortran_order_gives_the_same_blocks() {
+    let mut random = Random(8);
+    for (shape, kind) in SHAPES.iter().flat_map(|shape| (0..4).map(move |kind| (*shape, kind))) {
+        let singles = values(&mut random, shape.iter().product::<u64>() as usize, kind);
+        let values: Vec<f64> = singles.iter().map(|&x| x.into()).collect();
+        let mut stored = vec![0.0; singles.len()];
+        for (position, &x) in singles.iter().enumerate() {
+            let index = coordinates(shape, position as u64);
+            let place =
+                index.iter().zip(shape).rev().fold(0, |place, (index, extent)| place * extent + index);
+            assert_eq!(row_major(shape, place), position as u64);
+            stored[place as usize] = x;
+        }
+        let bytes = stored.iter().flat_map(|x: &f32| x.to_le_bytes()).collect();
+        let stored = Memory { column_major: true, ..memory(shape, Dtype::Float(row("float32")), bytes) };
+        for plan in plans(1.0) {
+            let tiles = matches!(plan.spec.shape, BlockShape::Tile { rows, .. } if rows > 1);
+            if tiles && shape.len() > 2 {
+                let task = Task { source: &stored, index: 0, info: stored.tensors[0].clone() };
+                let source = source_stats(&values);
+                let error = run_blocks(&[(&task, &source)], &[plan], NonZero::<usize>::MIN, |_| {})
+                    .remove(0)
+                    .unwrap_err();
+                let wanted = "tiles of an array of more than two dimensions cannot be read in Fortran order";
+                assert_eq!(error.what(), wanted);
+                continue;
+            }
+            let stats = found(&stored, &values, &[plan], 2).remove(0);
+            let naive = naive(shape, &values, &plan);
+            same(&format!("{} of {shape:?} in Fortran order", plan.spec.name), &stats, &naive);
+            if let (Some(a), Some(b)) = (stats.worst.first(), naive.worst.first())
+                && naive.worst.get(1).is_none_or(|next| next.rel_l2 < 0.999 * b.rel_l2)
+            {
+                assert_eq!(a.first, b.first, "{} of {shape:?}", plan.spec.name);
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Statistics of block casts: those of every cast, element by element, and those of the scales.
 //!
-//! [`BlockStats::observe`] is the definition, through `cast::block`; [`fast`] is the same for blocks of
+//! [`BlockStats::observe`] is the definition, through `cast::block`; the module `fast` is the same for blocks of
 //! ordinary numbers, many elements at a time.
 
 mod accumulator;
