@@ -201,6 +201,12 @@ fn order_of_operations_of_the_nvfp4_recipes() {
     let spec = plan("nvfp4:torchao").spec;
     let tensor = TensorScale::new(&spec, 10.0);
     assert_eq!(tensor.decode, 10.0 / 2688.0);
+    // A pair, found by search, for which every other order gives Transformer Engine's other neighbour, 0x77.
+    let (tensor_amax, amax) = (f32::from_bits(0x3ff5_cc38), f32::from_bits(0x3f88_110c));
+    for (name, code) in [("nvfp4:te", 0x78), ("nvfp4:torchao", 0x77)] {
+        let spec = plan(name).spec;
+        assert_eq!(block_scale(&spec, TensorScale::new(&spec, tensor_amax), amax).code, code, "{name}");
+    }
     // Raised to 2^-6 where Transformer Engine goes on to smaller scales.
     let scale = block_scale(&spec, tensor, 1e-4);
     assert_eq!((scale.value, scale.class), (pow2(-6), ScaleClass::Raised));
