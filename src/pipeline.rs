@@ -3,13 +3,17 @@
 //! The work is cut at fixed places, so the same input gives the same result for any number of threads,
 //! and memory is bounded by threads × segment whatever the size of the file.
 
+mod blocks;
+
+pub use blocks::{block_shapes, run_blocks};
+
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source::TensorSource;
 use crate::stats::Accumulate;
 use crate::tensor::{Decoder, TensorInfo};
@@ -37,35 +41,43 @@ pub fn run<A: Accumulate>(
     new: impl Fn(&TensorInfo) -> A + Sync,
     read: impl Fn(u64) + Sync,
 ) -> Vec<Result<A::Out>> {
-    let segments: Vec<(usize, u64)> = tasks
-        .iter()
-        .enumerate()
-        .flat_map(|(task, Task { info, .. })| {
-            (0..info.elements.div_ceil(SEGMENT).max(1)).map(move |number| (task, number))
-        })
-        .collect();
+    let segments: Vec<u64> = tasks.iter().map(|task| task.info.elements.div_ceil(SEGMENT)).collect();
+    let finished = in_segments(&segments, threads, |task, number, decoder: &mut Option<Decoder>| {
+        observe_segment(&tasks[task], number, new(&tasks[task].info), decoder, &read)
+    });
+    let results = finished.into_iter().zip(tasks);
+    results.map(|(result, task)| result.map_err(|error| error.in_tensor(&task.info.name))).collect()
+}
+
+/// Does `work` for each segment of each job, in parallel; a job without segments is done as one. What a
+/// job's segments give is merged in order and finished, in the order of the jobs. `S` is a thread's own.
+fn in_segments<A: Accumulate, S: Default>(
+    segments: &[u64],
+    threads: NonZero<usize>,
+    work: impl Fn(usize, u64, &mut S) -> Result<A> + Sync,
+) -> Vec<Result<A::Out>> {
+    let numbers = |(job, &total): (usize, &u64)| (0..total.max(1)).map(move |number| (job, number));
+    let queue: Vec<(usize, u64)> = segments.iter().enumerate().flat_map(numbers).collect();
     let next = AtomicUsize::new(0);
-    let merging: Vec<_> = tasks.iter().map(|_| Mutex::new(InOrder::default())).collect();
-    let work = || {
-        let mut decoder = None;
-        while let Some(&(task, number)) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let outcome = observe_segment(&tasks[task], number, new(&tasks[task].info), &mut decoder, &read);
-            let mut in_order = merging[task].lock().unwrap_or_else(PoisonError::into_inner);
-            in_order.add(number, outcome, tasks[task].info.elements.div_ceil(SEGMENT).max(1));
+    let merging: Vec<_> = segments.iter().map(|_| Mutex::new(InOrder::default())).collect();
+    let worker = || {
+        let mut scratch = S::default();
+        while let Some(&(job, number)) = queue.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = work(job, number, &mut scratch);
+            let mut in_order = merging[job].lock().unwrap_or_else(PoisonError::into_inner);
+            in_order.add(number, outcome, segments[job].max(1));
         }
     };
     thread::scope(|scope| {
-        for _ in 1..threads.get().min(segments.len()) {
-            scope.spawn(work);
+        for _ in 1..threads.get().min(queue.len()) {
+            scope.spawn(worker);
         }
-        work();
+        worker();
     });
-    let finished = merging.into_iter().zip(tasks).map(|(in_order, task)| {
+    let finished = merging.into_iter().map(|in_order| {
         let in_order = in_order.into_inner().unwrap_or_else(PoisonError::into_inner);
-        in_order
-            .finished
-            .unwrap_or_else(|| Ok(new(&task.info).finish()))
-            .map_err(|error| error.in_tensor(&task.info.name))
+        // Every segment has been added, so there is a result.
+        in_order.finished.unwrap_or_else(|| Err(Error::new("was not read to its end")))
     });
     finished.collect()
 }
@@ -78,13 +90,7 @@ fn observe_segment<A: Accumulate>(
     read: &(impl Fn(u64) + Sync),
 ) -> Result<A> {
     let info = &task.info;
-    if !decoder.as_ref().is_some_and(|decoder| decoder.reads(info)) {
-        *decoder = None;
-    }
-    let decoder = match decoder {
-        Some(decoder) => decoder,
-        none => none.insert(Decoder::new(info)?),
-    };
+    let decoder = decoder_of(info, decoder)?;
     let end = info.elements.min((number + 1) * SEGMENT);
     let mut first = number * SEGMENT;
     while first < end {
@@ -101,6 +107,17 @@ fn observe_segment<A: Accumulate>(
         first += count;
     }
     Ok(accumulator)
+}
+
+/// The decoder for `info`: the thread's last one, if it serves.
+fn decoder_of<'d>(info: &TensorInfo, decoder: &'d mut Option<Decoder>) -> Result<&'d mut Decoder> {
+    if !decoder.as_ref().is_some_and(|decoder| decoder.reads(info)) {
+        *decoder = None;
+    }
+    match decoder {
+        Some(decoder) => Ok(decoder),
+        none => Ok(none.insert(Decoder::new(info)?)),
+    }
 }
 
 /// Merges the accumulators of a tensor's segments in order, whatever the order they arrive in.

@@ -264,3 +264,62 @@ fn dtype_reads_codes_that_the_file_has_no_type_for() {
     assert_eq!(total["formats"][0]["max_abs"], 0.0, "a format holds its own numbers");
     assert!(Path::new(file).exists());
 }
+
+#[test]
+fn block_formats_are_formats_like_the_others() {
+    let names = "float16,mxfp8,nvfp4:torchao,e4m3fn:128x128:pow2,mxfp8:axis=0:rceil";
+    let output = run(&["histogram", GPT, "--formats", names, "--json"]);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+    let json: Value = serde_json::from_str(stdout(&output)).unwrap();
+    let formats = json["formats"].as_array().unwrap();
+    let called: Vec<&str> = formats.iter().map(|format| format["name"].as_str().unwrap()).collect();
+    let wanted = ["float16", "mxfp8_e4m3", "nvfp4:torchao", "e4m3fn:128x128:pow2", "mxfp8_e4m3:rceil:axis=0"];
+    assert_eq!(called, wanted);
+    assert!(formats[0].get("block").is_none());
+    assert_eq!(formats[1]["block"]["bits_per_element"], 8.25);
+    for tensor in json["tensors"].as_array().unwrap().iter().chain([&json["total"]]) {
+        let cells = tensor["formats"].as_array().unwrap();
+        assert!(cells[0].get("blocks").is_none());
+        for cell in &cells[1..] {
+            let count = |figure: &str| cell[figure].as_u64().unwrap();
+            let nonzero = ["underflow", "subnormal", "normal", "overflow"].map(count).iter().sum::<u64>();
+            assert_eq!(nonzero, tensor["nonzero_finite"].as_u64().unwrap());
+            let blocks = &cell["blocks"];
+            let kinds = ["all_zero", "scale_zero", "scale_subnormal", "scale_raised", "scale_normal"];
+            let kinds = kinds.iter().chain(&["scale_saturated", "scale_nan"]);
+            let sum: u64 = kinds.map(|kind| blocks[kind].as_u64().unwrap()).sum();
+            assert_eq!(sum, blocks["count"].as_u64().unwrap());
+        }
+    }
+    let worst = &json["total"]["formats"][1]["blocks"]["worst"];
+    assert_eq!(worst.as_array().unwrap().len(), 5);
+    assert!(worst[0]["tensor"].is_string() && worst[0]["input"] == 0);
+
+    let one = run(&["histogram", GPT, "--formats", names, "--json", "--threads", "1"]);
+    assert!(one.stdout == output.stdout, "the number of threads shows");
+    let csv = run(&["histogram", GPT, "--formats", names, "--csv"]);
+    let mut lines = csv::Reader::from_reader(&*csv.stdout);
+    let column = lines.headers().unwrap().iter().position(|head| head == "blocks").unwrap();
+    for (record, format) in lines.records().zip(wanted.into_iter().cycle()) {
+        assert_eq!(record.unwrap()[column].is_empty(), format == "float16");
+    }
+}
+
+#[test]
+fn tables_of_block_formats_fit_the_terminal() {
+    let formats = "e4m3fn,mxfp8_e5m2:rceil,nvfp4,nvfp4:torchao,e4m3fn:128x128";
+    let output = run(&["histogram", GPT, "--formats", formats, "--top", "3"]);
+    // The first line names the file and what the dump says of itself.
+    let widest = stdout(&output).lines().skip(1).map(UnicodeWidthStr::width).max().unwrap();
+    assert!(widest <= 80, "{widest} columns:\n{}", stdout(&output));
+    assert!(stdout(&output).contains(" 128×128 (f32) "));
+    assert!(stdout(&output).contains("worst block"));
+}
+
+#[test]
+fn a_wrong_block_format_is_named() {
+    let output = run(&["histogram", GPT, "--formats", "mxfp8:te"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = "block format 'mxfp8:te': 'te' is none of its scale recipes floor, ceil, even, rceil";
+    assert!(stderr(&output).contains(said), "{}", stderr(&output));
+}

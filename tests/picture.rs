@@ -16,7 +16,7 @@ fn report(path: &str, formats: &[&str], scale: f32, tensors: &[(String, Vec<f64>
         formats.iter().map(|name| CastPlan { scale, ..CastPlan::new(find(name).unwrap()) }).collect();
     let plan = StatsPlan::new(casts);
     let options = Options::at_scale(scale);
-    let mut report = HistogramReport::new(plan.casts(), options);
+    let mut report = HistogramReport::new(plan.casts().iter().copied(), options);
     let elements = tensors.iter().map(|(_, values)| values.len() as u64).sum();
     report.inputs.push(Input {
         path: path.to_owned(),
@@ -40,12 +40,12 @@ fn report(path: &str, formats: &[&str], scale: f32, tensors: &[(String, Vec<f64>
             byte_order: ByteOrder::Little,
             elements: values.len() as u64,
         };
-        report.push(0, &info, &stats);
+        report.push(0, &info, &stats, &[]);
     }
     if tensors.is_empty() {
         total = TensorAccumulator::new(&plan, "t").finish();
     }
-    report.conclude(&total);
+    report.conclude(&total, &[]);
     report
 }
 

@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use amp_inspect::format::table::FORMATS;
+use amp_inspect::format::BlockSpec;
+use amp_inspect::format::table::{BLOCK_FORMATS, FORMATS};
 use amp_inspect::report::Report;
 use amp_inspect::report::formats::FormatsReport;
 
@@ -25,6 +26,21 @@ fn rows() -> String {
 /// The line under the names of the columns.
 const HEAD: &str = "|:--|:--|:--|--:|--:|:--|--:|--:|:--|:--|:--|:--|\n";
 
+fn block_row(format: &BlockSpec) -> String {
+    let aliases: Vec<String> = format.aliases.iter().take(1).map(|alias| format!("`{alias}`")).collect();
+    let bits =
+        f64::from(format.element.bits) + f64::from(format.scale.bits) / f64::from(format.shape.elements());
+    format!(
+        "| `{}` | {} | {} | {} | {} | {} |",
+        format.name,
+        aliases.join(" "),
+        format.element.name,
+        format.scale.name,
+        format.shape.text().replace('x', "×"),
+        (1e4 * bits).round() / 1e4
+    )
+}
+
 /// The text of the code block that begins with `first`.
 fn block<'a>(readme: &'a str, first: &str) -> &'a str {
     let start = readme.find(first).unwrap_or_else(|| panic!("README lacks {first:?}")) + first.len() + 1;
@@ -38,9 +54,12 @@ fn readme_is_true() {
     let readme = std::fs::read_to_string(&path).unwrap();
     let mut wanted = readme.clone();
 
-    let start = wanted.find(HEAD).unwrap() + HEAD.len();
-    let end = start + wanted[start..].find("\n\n").unwrap();
-    wanted.replace_range(start..end, &rows());
+    let blocks: Vec<String> = BLOCK_FORMATS.iter().map(block_row).collect();
+    for (head, rows) in [(HEAD, rows()), ("|:--|:--|:--|:--|--:|--:|\n", blocks.join("\n"))] {
+        let start = wanted.find(head).unwrap() + head.len();
+        let end = start + wanted[start..].find("\n\n").unwrap();
+        wanted.replace_range(start..end, &rows);
+    }
 
     let shown: Vec<String> =
         readme.lines().filter(|line| line.starts_with("$ amp-inspect ")).map(str::to_owned).collect();

@@ -1,9 +1,14 @@
-//! Casting a value to a format: what the options are, and the one definition in [`round`].
+//! Casting to a format: what the options are, the one definition in [`round`], and blocks that share a
+//! scale in [`block`].
 
+pub mod block;
 pub mod fast;
 pub mod philox;
 pub mod profile;
 pub mod round;
+mod target;
+
+pub use target::Target;
 
 use crate::format::{FormatSpec, exponent_of, pow2};
 pub use philox::Place;

@@ -66,11 +66,13 @@ pub fn cast(format: &FormatSpec, rounding: Rounding, overflow: Overflow, x: f64)
     let drops_sign = !format.signed && overflow != Overflow::Ieee;
     let x = if drops_sign { x.abs() } else { x };
     let negative = x.is_sign_negative();
-    let sign = if negative { format.sign_bit() } else { 0 };
-    let largest = sign | format.max_finite_code();
+    let largest = format.with_sign(negative, format.max_finite_code());
     // Inf if the format has one, else NaN, else the largest number.
-    let infinite =
-        format.infinity_code().map(|inf| sign | inf).or_else(|| format.nan_code(negative)).unwrap_or(largest);
+    let infinite = format
+        .infinity_code()
+        .map(|inf| format.with_sign(negative, inf))
+        .or_else(|| format.nan_code(negative))
+        .unwrap_or(largest);
     if x.is_nan() {
         return Cast {
             code: format.nan_code(negative).unwrap_or(format.max_finite_code()),
@@ -85,7 +87,7 @@ pub fn cast(format: &FormatSpec, rounding: Rounding, overflow: Overflow, x: f64)
     if x == 0.0 {
         let code = match unsigned_nan {
             Some(nan) if !format.subnormals => nan,
-            _ => signed_code(format, sign, 0),
+            _ => signed_code(format, negative, 0),
         };
         return Cast { code, class: Class::Zero };
     }
@@ -114,12 +116,12 @@ pub fn cast(format: &FormatSpec, rounding: Rounding, overflow: Overflow, x: f64)
         0 if format.subnormals => Class::Subnormal,
         _ => Class::Normal,
     };
-    Cast { code: signed_code(format, sign, magnitude), class }
+    Cast { code: signed_code(format, negative, magnitude), class }
 }
 
 /// Puts the sign on, except on the zero of a format whose −0 is taken.
-fn signed_code(format: &FormatSpec, sign: u32, magnitude: u32) -> u32 {
-    if magnitude == 0 && !format.negative_zero { 0 } else { sign | magnitude }
+fn signed_code(format: &FormatSpec, negative: bool, magnitude: u32) -> u32 {
+    if magnitude == 0 && !format.negative_zero { 0 } else { format.with_sign(negative, magnitude) }
 }
 
 /// The code, of unbounded size, that the magnitude of a finite nonzero `x` rounds to.

@@ -9,7 +9,8 @@ use regex::Regex;
 
 use crate::cast::profile::{PROFILES, Profile};
 use crate::cast::{OVERFLOWS, Overflow, ROUNDINGS, Rounding};
-use crate::format::{self, FormatSpec};
+use crate::format::table::{BLOCK_FORMATS, FORMATS};
+use crate::format::{self, FormatSpec, Named};
 use crate::report::OUTPUTS;
 use crate::report::explain::CodesOf;
 use crate::report::histogram::{SORTS, Sort};
@@ -136,16 +137,17 @@ pub(super) struct InputArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Casts")]
 pub(super) struct CastArgs {
-    /// Formats to cast to, by name, alias or description (e5m3, e4m3b11fnuz)
+    /// Formats to cast to, by name, alias or description (e5m3, e4m3b11fnuz, mxfp8, nvfp4:torchao)
     #[arg(
         short,
         long,
         value_name = "NAME,…",
         value_delimiter = ',',
-        value_parser = format_name,
+        value_parser = any_format_name,
+        long_help = formats_help(),
         default_value = "float16,bfloat16,e5m2,e4m3fn,e3m2fn,e2m3fn,e2m1fn"
     )]
-    pub(super) formats: Vec<FormatSpec>,
+    pub(super) formats: Vec<Named>,
     /// Multiply every value by this before the cast, as a loss scale does (65536 or 2^16)
     #[arg(long, value_name = "S", value_parser = scale, default_value = "1")]
     pub(super) scale: f32,
@@ -230,6 +232,29 @@ fn codes_of(text: &str) -> Result<CodesOf, String> {
 
 fn format_name(text: &str) -> Result<FormatSpec, String> {
     format::find(text).map_err(|error| error.to_string())
+}
+
+fn any_format_name(text: &str) -> Result<Named, String> {
+    format::find_any(text).map_err(|error| error.to_string())
+}
+
+fn formats_help() -> String {
+    let plain: Vec<&str> = FORMATS.iter().map(|row| row.name).collect();
+    let blocks: Vec<&str> = BLOCK_FORMATS.iter().map(|row| row.name).collect();
+    format!(
+        "Formats to cast to, separated by commas:\n  \
+           {}\n  \
+           any e<E>m<M> with b<bias>, fn or fnuz\n\
+         Formats whose elements share a scale with their block:\n  \
+           {}, FORMAT:RxC\n\
+         and after a colon each, in any order\n  \
+           floor, ceil, even, rceil   how an MX scale is rounded [default: floor]\n  \
+           te, torchao, single        whose NVFP4 scales [default: te]\n  \
+           f32, pow2                  scales of FP8 blocks [default: f32]\n  \
+           block=N, axis=A            length and axis of MX and NVFP4 blocks [default axis: -1, the last]",
+        plain.join(", "),
+        blocks.join(", ")
+    )
 }
 
 fn dtype(text: &str) -> Result<Dtype, String> {

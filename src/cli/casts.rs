@@ -1,19 +1,37 @@
-//! From the cast options that were typed to one plan a format.
+//! From the cast options that were typed to one cast a format.
 
 use super::args::{CastArgs, RoundingArg};
-use crate::cast::{CastPlan, Rounding};
-use crate::format::FormatSpec;
+use crate::cast::block::BlockPlan;
+use crate::cast::{CastPlan, Rounding, Target};
+use crate::error::{Error, Result};
+use crate::format::{FormatSpec, Named};
 
 impl CastArgs {
     /// One cast for each format, each format once.
-    pub(super) fn plans(&self) -> Vec<CastPlan> {
-        let mut plans: Vec<CastPlan> = Vec::new();
-        for &target in &self.formats {
-            if !plans.iter().any(|known| known.target.name == target.name) {
-                plans.push(self.plan(target));
+    pub(super) fn targets(&self) -> Vec<Target> {
+        let mut targets: Vec<Target> = Vec::new();
+        for named in &self.formats {
+            let target = match *named {
+                Named::Plain(format) => Target::Plain(self.plan(format)),
+                Named::Block(spec) => Target::Block(BlockPlan { spec, scale: self.scale }),
+            };
+            if !targets.iter().any(|known| known.name() == target.name()) {
+                targets.push(target);
             }
         }
-        plans
+        targets
+    }
+
+    /// The same for values that have no block.
+    ///
+    /// # Errors
+    /// A block format was asked for.
+    pub(super) fn plain_plans(&self) -> Result<Vec<CastPlan>> {
+        let plain = |target: Target| {
+            let alone = "is a block format, whose elements share a scale; name the format of its elements";
+            target.plain().copied().ok_or_else(|| Error::new(format!("{} {alone}", target.name())))
+        };
+        self.targets().into_iter().map(plain).collect()
     }
 
     fn plan(&self, target: FormatSpec) -> CastPlan {

@@ -12,7 +12,7 @@ pub(super) fn run(args: ExplainArgs) -> Result<Outcome> {
     let ExplainArgs { values, from, cast, output } = args;
     let outputs = Outputs::without_pictures(output.into())?;
     let values = values.iter().map(|text| Given::parse(text, from)).collect::<Result<Vec<_>>>()?;
-    let report = ExplainReport::new(values, &cast.plans(), cast.scale, from);
+    let report = ExplainReport::new(values, &cast.plain_plans()?, cast.scale, from);
     outputs.write(&report, ExplainReport::terminal)?;
     Ok(Outcome::Done)
 }

@@ -8,11 +8,12 @@ use super::args::{CastArgs, HistogramArgs, InputArgs, RoundingArg};
 use super::inputs::{Inputs, Selected};
 use super::output::{Outputs, complain};
 use super::progress::Progress;
-use crate::cast::{Overflow, Rounding};
+use crate::cast::block::BlockPlan;
+use crate::cast::{Overflow, Rounding, Target};
 use crate::error::{Error, Result};
 use crate::pipeline;
 use crate::report::histogram::{HistogramReport, Input, Options, Sort};
-use crate::stats::{StatsPlan, TensorAccumulator, TensorStats};
+use crate::stats::{BlockStats, StatsPlan, TensorAccumulator, TensorStats};
 
 pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     let HistogramArgs { input, cast, sort, output } = args;
@@ -20,7 +21,9 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
         output.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN);
     let quiet = output.quiet;
     let outputs = Outputs::prepare(output)?;
-    let plan = StatsPlan::new(cast.plans());
+    let targets = cast.targets();
+    let plan = StatsPlan::new(targets.iter().filter_map(Target::plain).copied().collect());
+    let block_plans: Vec<BlockPlan> = targets.iter().filter_map(Target::block).copied().collect();
     let inputs = Inputs::open(input);
     let (selected, notices, mut problems) = inputs.select();
     problems.splice(0..0, inputs.problems.iter().cloned());
@@ -28,7 +31,8 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     notices.iter().for_each(|notice| outputs.notice(notice));
     super::inputs::require(&selected, &inputs, &problems)?;
 
-    let progress = Progress::new(selected.iter().map(|tensor| tensor.task.info.bytes()).sum(), quiet);
+    let bytes: u64 = selected.iter().map(|tensor| tensor.task.info.bytes()).sum();
+    let progress = Progress::new(bytes * (1 + pipeline::block_shapes(&block_plans).len() as u64), quiet);
     let (tasks, dumps): (Vec<_>, Vec<_>) =
         selected.into_iter().map(|Selected { task, dump }| (task, dump)).unzip();
     let results = pipeline::run(
@@ -37,21 +41,35 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
         |info| TensorAccumulator::new(&plan, &info.name),
         |bytes| progress.add(bytes),
     );
+    let readable: Vec<_> = tasks
+        .iter()
+        .zip(&results)
+        .filter_map(|(task, result)| result.as_ref().ok().map(|stats| (task, &stats.source)))
+        .collect();
+    let mut blocks =
+        pipeline::run_blocks(&readable, &block_plans, threads, |bytes| progress.add(bytes)).into_iter();
     progress.finish();
+    // One result for each tensor: the blocks of those that the first pass could read follow in order.
+    let results = results.into_iter().map(|result| {
+        let stats = result?;
+        blocks.next().unwrap_or(Ok(Vec::new())).map(|blocks| (stats, blocks))
+    });
 
-    let mut report = HistogramReport::new(plan.casts(), options(&cast, inputs.filters(), sort));
+    let mut report = HistogramReport::new(targets, options(&cast, inputs.filters(), sort));
     report.inputs = inputs.dumps().map(|(path, metadata)| Input::new(path, metadata.to_vec())).collect();
     let mut total = TensorStats::default();
+    let mut total_blocks = vec![BlockStats::default(); block_plans.len()];
     for ((task, dump), result) in tasks.iter().zip(dumps).zip(results) {
         match result {
-            Ok(stats) => {
-                report.push(dump, &task.info, &stats);
+            Ok((stats, blocks)) => {
+                report.push(dump, &task.info, &stats, &blocks);
                 total.merge(&stats);
+                total_blocks.iter_mut().zip(&blocks).for_each(|(sum, blocks)| sum.merge_tensor(blocks));
             }
             Err(error) => problems.push(error.in_file(inputs.path(dump))),
         }
     }
-    report.conclude(&total);
+    report.conclude(&total, &total_blocks);
     report.notices = notices;
     report.problems = problems.iter().map(Error::to_string).collect();
     report.problems.iter().for_each(|problem| complain(problem));

@@ -19,13 +19,12 @@ pub enum CodeClass {
 
 /// The class of `code`; bits above the format's width are ignored.
 pub fn classify(format: &FormatSpec, code: u32) -> CodeClass {
-    let magnitude = code & format.magnitude_mask();
-    let negative = code & format.sign_bit() != 0;
+    let (negative, magnitude) = format.split(code);
     if negative && magnitude == 0 && format.nan_is_negative_zero() {
         CodeClass::Nan
     } else if Some(magnitude) == format.infinity_code() {
         CodeClass::Infinite
-    } else if magnitude > format.max_finite_code() {
+    } else if magnitude > format.max_finite_code() && !format.twos_complement {
         CodeClass::Nan
     } else if format.subnormals && magnitude >> format.trailing_bits() == 0 {
         if magnitude == 0 { CodeClass::Zero } else { CodeClass::Subnormal }
@@ -44,10 +43,11 @@ pub fn classify(format: &FormatSpec, code: u32) -> CodeClass {
 /// assert!(decode(&e4m3fn, 0x7f).is_nan());
 /// ```
 pub fn decode(format: &FormatSpec, code: u32) -> f64 {
+    let (negative, magnitude) = format.split(code);
     let magnitude = match classify(format, code) {
         CodeClass::Nan => f64::NAN.abs(),
         CodeClass::Infinite => f64::INFINITY,
-        _ => format.magnitude((code & format.magnitude_mask()).into()),
+        _ => format.magnitude(magnitude.into()),
     };
-    if code & format.sign_bit() != 0 { -magnitude } else { magnitude }
+    if negative { -magnitude } else { magnitude }
 }

@@ -1,15 +1,17 @@
-//! What a number format is: ten scalars, from which every limit follows.
+//! What a number format is: eleven scalars, from which every limit follows; and what a block format is.
 //!
 //! A format is a row of [`table::FORMATS`] or a name such as `e5m3fn` typed by a user; no function of
 //! this crate asks for a particular format. Field names follow IEEE 754-2019: precision counts the
 //! implicit bit, exponents are those of 1.x·2^e.
 
+pub mod block;
 pub mod decode;
 pub mod literal;
 mod name;
 pub mod table;
 
-pub use name::find;
+pub use block::{BlockSpec, find_block};
+pub use name::{Named, find, find_any};
 
 /// A binary floating-point format of at most 32 bits.
 ///
@@ -38,6 +40,10 @@ pub struct FormatSpec {
     pub negative_zero: bool,
     /// Whether exponent field 0 means subnormal numbers and zero; if not, it is an ordinary binade.
     pub subnormals: bool,
+    /// Whether a negative number has the two's complement of its magnitude as its code, as integers have.
+    /// The code of the most negative integer lies outside the symmetric range: it decodes, but no cast
+    /// gives it.
+    pub twos_complement: bool,
     /// Where the encoding is defined.
     pub source: &'static str,
 }
@@ -102,7 +108,27 @@ impl FormatSpec {
 
     /// Whether the code of −0 is the format's only NaN (the `uz` formats).
     pub fn nan_is_negative_zero(&self) -> bool {
-        self.signed && !self.negative_zero
+        self.signed && !self.negative_zero && !self.twos_complement
+    }
+
+    /// The code of a number with this sign whose magnitude has the code `magnitude`.
+    pub fn with_sign(&self, negative: bool, magnitude: u32) -> u32 {
+        match (negative, self.twos_complement) {
+            (false, _) => magnitude,
+            (true, true) => magnitude.wrapping_neg() & (self.sign_bit() | self.magnitude_mask()),
+            (true, false) => self.sign_bit() | magnitude,
+        }
+    }
+
+    /// Sign and magnitude of `code`: the inverse of [`with_sign`](Self::with_sign).
+    pub fn split(&self, code: u32) -> (bool, u32) {
+        let negative = code & self.sign_bit() != 0;
+        let whole = self.sign_bit() | self.magnitude_mask();
+        let magnitude = match self.twos_complement && negative {
+            true => code.wrapping_neg() & whole,
+            false => code & self.magnitude_mask(),
+        };
+        (negative, magnitude)
     }
 
     /// The value that the non-negative code `code` has, also beyond the largest finite number: as if

@@ -1,7 +1,7 @@
 //! From what a user types to a format: a row's name or alias, or `e<E>m<M>` for any other format.
 
 use super::table::FORMATS;
-use super::{FormatSpec, pow2};
+use super::{BlockSpec, FormatSpec, block, find_block, pow2};
 use crate::error::{Error, Result};
 
 /// Finds a format by name, alias or description.
@@ -36,6 +36,33 @@ pub fn find(text: &str) -> Result<FormatSpec> {
             FORMATS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
         ))),
     }
+}
+
+/// What a user may name where a format is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// A format whose every element stands for itself.
+    Plain(FormatSpec),
+    /// A format whose elements share a scale with their block.
+    Block(BlockSpec),
+}
+
+/// Finds a plain or a block format.
+///
+/// # Errors
+/// Those of [`find`] and [`find_block`].
+pub fn find_any(text: &str) -> Result<Named> {
+    if block::is_block(text) {
+        return find_block(text).map(Named::Block);
+    }
+    let unknown = |error: Error| {
+        let blocks: Vec<_> = super::table::BLOCK_FORMATS.iter().map(|row| row.name).collect();
+        match parse(text) {
+            None => Error::new(format!("{}; in blocks: {}", error.what(), blocks.join(", "))),
+            Some(_) => error,
+        }
+    };
+    find(text).map(Named::Plain).map_err(unknown)
 }
 
 /// `e<E>m<M>[b<bias>][fn|fnuz]`, read but not yet judged.
@@ -109,6 +136,7 @@ impl Description {
             },
             negative_zero: self.kind != Kind::UnsignedZero,
             subnormals: true,
+            twos_complement: false,
             source: "described on the command line",
         };
         if format.magnitude(1) < pow2(-1022) || format.max_finite() > pow2(1000) {

@@ -1,6 +1,7 @@
 //! The formats that have a name of their own: one cited row each, and nothing else.
 
 use super::FormatSpec;
+use super::block::{BlockShape, BlockSpec, Nvfp4, PowerRule, Recipe};
 
 /// IEEE 754-2019 clause 3: Inf, NaNs in the whole top binade, signed zeros, subnormals.
 const fn ieee(
@@ -22,6 +23,7 @@ const fn ieee(
         high_nans: (1 << (precision - 1)) - 1,
         negative_zero: true,
         subnormals: true,
+        twos_complement: false,
         source,
     }
 }
@@ -144,4 +146,85 @@ pub const FORMATS: &[FormatSpec] = &[
         source: "OCP Microscaling Formats (MX) 1.0, section 5.4.1 (a scale: powers of two, no zero, no sign)",
         ..FINITE
     },
+];
+
+/// MX's eight-bit integers times 2^-6. With a two's complement code a number has the magnitude of a
+/// format with one exponent and six fraction bits: below 1 the step stays the same, so those numbers have
+/// fewer significant bits and count as subnormal.
+pub const INT8: FormatSpec = FormatSpec {
+    name: "int8",
+    aliases: &[],
+    precision: 7,
+    bias: 1,
+    negative_zero: false,
+    twos_complement: true,
+    source: "OCP Microscaling Formats (MX) 1.0, section 5.3.4: -128 is optional, and left out",
+    ..FINITE
+};
+
+/// The row of `FORMATS` called `name`; a name that no row has does not compile.
+const fn row(name: &str) -> FormatSpec {
+    let mut index = 0;
+    while !same(FORMATS[index].name, name) {
+        index += 1;
+    }
+    FORMATS[index]
+}
+
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
+    }
+    index == a.len() && index == b.len()
+}
+
+/// Blocks of 32 along the last axis under a power of two, rounded down as OCP MX 1.0 section 6.3 says.
+const fn mx(name: &'static str, aliases: &'static [&'static str], element: FormatSpec) -> BlockSpec {
+    BlockSpec {
+        name,
+        aliases,
+        element,
+        scale: row("e8m0fnu"),
+        shape: BlockShape::Run { length: 32, axis: -1 },
+        recipe: Recipe::Power(PowerRule::Floor),
+        source: "OCP Microscaling Formats (MX) 1.0, sections 5 and 6.3",
+    }
+}
+
+/// FP8 blocks under a scale of their own in f32.
+const fn tile(name: &'static str, rows: u32, columns: u32) -> BlockSpec {
+    BlockSpec {
+        name,
+        aliases: &[],
+        element: row("e4m3fn"),
+        scale: row("float32"),
+        shape: BlockShape::Tile { rows, columns },
+        recipe: Recipe::Quotient { power_of_two: false },
+        source: "DeepSeek-V3 (arXiv 2412.19437) section 3.3; Transformer Engine Float8BlockScaling (pow2)",
+    }
+}
+
+/// Every named block format. What is not here is made from a row by the suffixes of
+/// [`find_block`](super::find_block).
+pub const BLOCK_FORMATS: &[BlockSpec] = &[
+    mx("mxfp8_e4m3", &["mxfp8", "mxfp8_e4m3fn"], row("e4m3fn")),
+    mx("mxfp8_e5m2", &[], row("e5m2")),
+    mx("mxfp6_e3m2", &["mxfp6", "mxfp6_e3m2fn"], row("e3m2fn")),
+    mx("mxfp6_e2m3", &["mxfp6_e2m3fn"], row("e2m3fn")),
+    mx("mxfp4", &["mxfp4_e2m1", "mxfp4_e2m1fn"], row("e2m1fn")),
+    mx("mxint8", &[], INT8),
+    BlockSpec {
+        name: "nvfp4",
+        aliases: &["nvfp4_e2m1"],
+        element: row("e2m1fn"),
+        scale: row("e4m3fn"),
+        shape: BlockShape::Run { length: 16, axis: -1 },
+        recipe: Recipe::Nvfp4(Nvfp4::Te),
+        source: "NVIDIA, Pretraining LLMs with NVFP4 (arXiv 2509.25149); Transformer Engine core_nvfp4.cuh; \
+                 torchao nvfp4_quantize",
+    },
+    tile("e4m3fn:1x128", 1, 128),
+    tile("e4m3fn:128x128", 128, 128),
 ];

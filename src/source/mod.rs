@@ -40,6 +40,12 @@ pub trait TensorSource: Send + Sync {
         &[]
     }
 
+    /// Whether the elements of tensor `index` are stored with the first index running fastest (Fortran
+    /// order), not the last.
+    fn column_major(&self, _index: usize) -> bool {
+        false
+    }
+
     /// Fills `bytes` with the stored bytes of tensor `index`, from byte `offset` of its data on.
     ///
     /// # Errors

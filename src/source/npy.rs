@@ -1,7 +1,7 @@
 //! NumPy's `.npy`, versions 1 to 3, with one array or several written one after another.
 //!
-//! Layout: `\x93NUMPY`, version, header length, a Python dict literal, the elements. Statistics do not
-//! depend on the order of elements, so `fortran_order` is checked and otherwise left alone.
+//! Layout: `\x93NUMPY`, version, header length, a Python dict literal, the elements, in the order that
+//! `fortran_order` says.
 
 mod descr;
 mod header;
@@ -50,8 +50,10 @@ pub(super) fn open(file: DumpFile) -> Result<Box<dyn TensorSource>> {
             }
         }
     }
-    let (tensors, starts) = arrays.into_iter().map(|array| (array.tensor, array.start)).unzip();
-    Ok(Box::new(Npy { file, tensors, starts, problems, notices }))
+    let starts = arrays.iter().map(|array| array.start).collect();
+    let column_major = arrays.iter().map(|array| array.column_major).collect();
+    let tensors = arrays.into_iter().map(|array| array.tensor).collect();
+    Ok(Box::new(Npy { file, tensors, starts, column_major, problems, notices }))
 }
 
 struct Npy {
@@ -59,6 +61,8 @@ struct Npy {
     tensors: Vec<TensorInfo>,
     /// Where the data of each tensor begin in the file.
     starts: Vec<u64>,
+    /// Whether each tensor is in Fortran order.
+    column_major: Vec<bool>,
     problems: Vec<Error>,
     notices: Vec<Error>,
 }
@@ -76,6 +80,10 @@ impl TensorSource for Npy {
         &self.notices
     }
 
+    fn column_major(&self, index: usize) -> bool {
+        self.column_major.get(index).copied().unwrap_or(false)
+    }
+
     fn read_at(&self, index: usize, offset: u64, bytes: &mut [u8]) -> Result<()> {
         match (self.tensors.get(index), self.starts.get(index)) {
             (Some(tensor), Some(&start)) => self.file.read_tensor(tensor, start, offset, bytes),
@@ -87,6 +95,7 @@ impl TensorSource for Npy {
 struct Array {
     tensor: TensorInfo,
     start: u64,
+    column_major: bool,
 }
 
 impl Array {
@@ -126,6 +135,6 @@ fn array(file: &DumpFile, at: u64, name: String) -> Result<Array> {
         let what = format!("the data are cut off: shape {shape} takes {bytes} bytes, {left} are there");
         return Err(Error::new(what).at_byte(file.len()));
     }
-    let header::Header { dtype, byte_order, shape } = header;
-    Ok(Array { tensor: TensorInfo { name, shape, dtype, byte_order, elements }, start })
+    let header::Header { dtype, byte_order, shape, column_major } = header;
+    Ok(Array { tensor: TensorInfo { name, shape, dtype, byte_order, elements }, start, column_major })
 }

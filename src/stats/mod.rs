@@ -6,11 +6,13 @@
 //!
 //! * [`bins`]: one histogram serves every format of up to five significand bits;
 //! * [`wide`]: a pass of its own for each wider format;
+//! * [`blocks`]: formats whose elements share a scale with their block;
 //! * [`FormatStats::observe_f32`]: one element at a time through `cast::round`, for all else.
 
 pub mod binades;
 mod bins;
 mod block;
+pub mod blocks;
 pub mod element;
 pub mod errors;
 pub mod scales;
@@ -18,6 +20,7 @@ mod tensor;
 mod wide;
 
 pub use binades::Binades;
+pub use blocks::{BlockAccumulator, BlockStats};
 pub use element::{ClassCounts, FormatStats, SourceStats};
 pub use errors::ErrorSums;
 pub use tensor::{StatsPlan, TensorAccumulator, TensorStats};

@@ -2,9 +2,11 @@
 
 pub mod chunk;
 pub mod dtype;
+pub mod grid;
 
 pub use chunk::{Chunk, Decoder};
 pub use dtype::{ByteOrder, Dtype};
+pub use grid::Grid;
 
 use crate::error::{Error, Result};
 

@@ -31,14 +31,15 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Of the cast of `row`, seen from the unscaled values.
-    pub fn of(row: &FormatRow) -> Self {
-        let scale = f64::from(row.plan.scale).log2();
-        Self {
+    /// Of the cast of `row`, seen from the unscaled values; `None` for a block format, whose limits move with
+    /// each block's scale.
+    pub fn of(row: &FormatRow) -> Option<Self> {
+        let scale = f64::from(row.target.plain()?.scale).log2();
+        Some(Self {
             flush: row.flush_threshold.map(|limit| limit.0.log2() - scale),
             normal: row.min_normal.0.log2() - scale,
             overflow: row.overflow_threshold.0.log2() - scale,
-        }
+        })
     }
 
     /// The zone of magnitude 2^`log2`.
@@ -59,8 +60,7 @@ impl Limits {
 pub fn span(report: &HistogramReport) -> Option<(i32, i32)> {
     let (data_first, data_last) = report.total.binades.range()?;
     let (mut first, mut last) = (data_first - 1, data_last + 1);
-    for row in &report.formats {
-        let limits = Limits::of(row);
+    for limits in report.formats.iter().filter_map(Limits::of) {
         for limit in [limits.flush, Some(limits.normal), Some(limits.overflow)].into_iter().flatten() {
             let binade = limit.floor() as i32;
             if (data_first - REACH..=data_last + REACH).contains(&binade) {

@@ -24,5 +24,11 @@ pub(super) const DEFINITIONS: &[(&str, &str)] = &[
     ("left_out_of_errors", "finite elements stored as Inf or NaN, which no error figure includes"),
     ("headroom_log2", "log2(max_finite / (s·amax))"),
     ("dynamic_range_log2", "log2(amax / amin), amin being the smallest nonzero magnitude"),
+    (
+        "block formats",
+        "q is x·s divided by its block's scale and cast to the element format; exceeds_max counts x·s over its scale",
+    ),
+    ("scale zero, subnormal", "of a block with nonzero values, as a number of the scale's format"),
+    ("scale raised, saturated", "set to the smallest, the largest scale because the wanted one lay beyond"),
     ("binades", "rows of [e, negative, positive]: elements with 2^e ≤ |x| < 2^(e+1)"),
 ];

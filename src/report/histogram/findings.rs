@@ -1,6 +1,7 @@
 //! What the figures mean, in sentences, each derived from the counts.
 
 use super::{Cell, FormatRow, HistogramReport};
+use crate::cast::Target;
 use crate::report::number::{count, percent, short};
 use crate::stats::SourceStats;
 use crate::stats::scales::{MAX_FLUSHED_SHARE, SafeScales, flushed, largest_without_overflow};
@@ -28,6 +29,7 @@ pub(super) fn findings(report: &HistogramReport, source: &SourceStats) -> Vec<St
         .collect();
     sentences.extend(verdicts.iter().filter_map(Verdict::helped_by_a_scale));
     sentences.extend(hopeless(&verdicts));
+    sentences.extend(verdicts.iter().filter_map(Verdict::lost_in_blocks));
     sentences.extend(kept(&verdicts));
     sentences
 }
@@ -47,19 +49,24 @@ enum Fate {
     NeedsScale(SafeScales),
     /// None would. The most that fits without overflow still flushes this many.
     NoScale { flushed: u64 },
+    /// Its scales follow the values, and it loses some all the same.
+    LosesInBlocks,
 }
 
 impl<'a> Verdict<'a> {
     fn new(row: &'a FormatRow, cell: &'a Cell, source: &SourceStats) -> Self {
         let nonzero = source.nonzero_finite();
-        let format = &row.plan.target;
-        let fate = if cell.overflow == 0 && cell.underflow as f64 <= MAX_FLUSHED_SHARE * nonzero as f64 {
-            Fate::Keeps
-        } else if let Some(scales) = SafeScales::find(source, format) {
-            Fate::NeedsScale(scales)
-        } else {
-            let best = largest_without_overflow(source, format).unwrap_or(0);
-            Fate::NoScale { flushed: flushed(source, format, best) }
+        let keeps = cell.overflow == 0 && cell.underflow as f64 <= MAX_FLUSHED_SHARE * nonzero as f64;
+        let fate = match &row.target {
+            _ if keeps => Fate::Keeps,
+            Target::Block(_) => Fate::LosesInBlocks,
+            Target::Plain(plan) => match SafeScales::find(source, &plan.target) {
+                Some(scales) => Fate::NeedsScale(scales),
+                None => {
+                    let best = largest_without_overflow(source, &plan.target).unwrap_or(0);
+                    Fate::NoScale { flushed: flushed(source, &plan.target, best) }
+                }
+            },
         };
         Self { row, cell, nonzero, fate }
     }
@@ -76,6 +83,22 @@ impl<'a> Verdict<'a> {
             self.row.name,
             self.losses()
         ))
+    }
+
+    /// What a block format loses, and whether that is whole blocks.
+    fn lost_in_blocks(&self) -> Option<String> {
+        let (Fate::LosesInBlocks, Some(blocks)) = (&self.fate, &self.cell.blocks) else { return None };
+        let sqnr = match self.cell.sqnr_db {
+            Some(sqnr) if sqnr.0.is_finite() => format!(" (SQNR {} dB)", short(sqnr.0, 3)),
+            _ => String::new(),
+        };
+        let mut sentence = format!("{} {}{sqnr}", self.row.name, self.losses());
+        let whole = [(blocks.scale_zero, "a scale of 0"), (blocks.scale_nan, "a scale that is NaN")];
+        for (lost, why) in whole.into_iter().filter(|(lost, _)| *lost > 0) {
+            let (of, verb) = (count(blocks.count), if lost == 1 { "has" } else { "have" });
+            sentence += &format!("; {} of {of} blocks {verb} {why} and {verb} lost all values", count(lost));
+        }
+        Some(sentence + ".")
     }
 
     /// `loses 31.2 % of the nonzero values to zero and 0.5 % to overflow`

@@ -1,20 +1,25 @@
 //! The report of `histogram`: what each format does to each tensor.
 
 mod axis;
+mod blocks;
+mod cell;
 mod definitions;
 mod findings;
 mod metric;
 mod model;
 mod picture;
+mod row;
 mod terminal;
 mod text;
 
 use std::io::{self, Write};
 
 pub use axis::{Limits, Zone, span};
+pub use cell::{Blocks, Cell, Worst};
 pub use metric::{Metric, SORTS, Sort};
 pub(super) use model::as_map;
-pub use model::{Cell, FormatRow, HistogramReport, Input, Options, Subject};
+pub use model::{HistogramReport, Input, Options, Subject};
+pub use row::{BlockRow, FormatRow};
 
 use super::picture::Picture;
 use super::{Report, json};

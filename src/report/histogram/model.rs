@@ -5,11 +5,14 @@ use serde::ser::SerializeMap;
 
 use super::super::number::Num;
 use super::super::{SCHEMA_VERSION, Tool};
+use super::cell::{Cell, Worst};
 use super::definitions::DEFINITIONS;
 use super::findings;
 use super::metric::{Metric, Sort};
-use crate::cast::{CastPlan, Rounding};
-use crate::stats::{Binades, FormatStats, SourceStats, TensorStats};
+use super::row::FormatRow;
+use crate::cast::{Rounding, Target};
+use crate::stats::blocks::WORST;
+use crate::stats::{Binades, BlockStats, FormatStats, TensorStats};
 use crate::tensor::TensorInfo;
 
 /// Everything that `histogram` has to say.
@@ -89,38 +92,6 @@ impl Options {
     }
 }
 
-/// A format and its limits. With `options.scale` other than 1 the limits apply to x·scale.
-#[derive(Clone, Debug, Serialize)]
-pub struct FormatRow {
-    /// Canonical name.
-    pub name: &'static str,
-    /// Width in bits.
-    pub bits: u32,
-    /// Significand bits including the implicit one.
-    pub precision_bits: u32,
-    /// Exponent bias.
-    pub exponent_bias: i32,
-    /// Overflow policy in force.
-    pub overflow: &'static str,
-    /// Largest finite number.
-    pub max_finite: Num,
-    /// Smallest normal number.
-    pub min_normal: Num,
-    /// Smallest subnormal number.
-    pub min_subnormal: Option<Num>,
-    /// Magnitudes up to and including this become zero.
-    pub flush_threshold: Option<Num>,
-    /// Magnitudes above this, or from it on, overflow.
-    pub overflow_threshold: Num,
-    /// Whether the threshold itself overflows.
-    pub overflow_includes_threshold: bool,
-    /// Where the format is defined.
-    pub source: &'static str,
-    /// The cast itself, for renderers.
-    #[serde(skip)]
-    pub plan: CastPlan,
-}
-
 /// One file.
 #[derive(Clone, Debug, Serialize)]
 pub struct Input {
@@ -177,63 +148,22 @@ pub struct Subject {
     pub formats: Vec<Cell>,
 }
 
-/// What one format does to one subject.
-#[derive(Clone, Debug, Serialize)]
-pub struct Cell {
-    /// The format's name.
-    pub format: &'static str,
-    /// Elements flushed to zero.
-    pub underflow: u64,
-    /// Elements that become subnormal.
-    pub subnormal: u64,
-    /// Elements that become normal numbers.
-    pub normal: u64,
-    /// Elements that overflow.
-    pub overflow: u64,
-    /// Finite elements with |x·scale| above the largest finite number, before rounding.
-    pub exceeds_max: u64,
-    /// Percent of the finite nonzero elements.
-    pub underflow_pct: Option<Num>,
-    /// Percent of all elements.
-    pub underflow_pct_of_all: Option<Num>,
-    /// Percent of the finite nonzero elements.
-    pub subnormal_pct: Option<Num>,
-    /// Percent of all elements.
-    pub subnormal_pct_of_all: Option<Num>,
-    /// Percent of the finite nonzero elements.
-    pub overflow_pct: Option<Num>,
-    /// Percent of all elements.
-    pub overflow_pct_of_all: Option<Num>,
-    /// Mean squared error.
-    pub mse: Option<Num>,
-    /// ‖x − q/s‖ / ‖x‖.
-    pub rel_l2: Option<Num>,
-    /// Signal to quantisation noise in dB.
-    pub sqnr_db: Option<Num>,
-    /// Largest absolute error.
-    pub max_abs: Option<Num>,
-    /// Largest relative error.
-    pub max_rel: Option<Num>,
-    /// Mean relative error.
-    pub mean_rel: Option<Num>,
-    /// Finite elements stored as Inf or NaN: they are no part of the error figures.
-    pub left_out_of_errors: u64,
-    /// log2(max_finite / (scale·amax)): bits that the largest element is away from the limit.
-    pub headroom_log2: Option<Num>,
-}
-
 impl HistogramReport {
     /// An empty report for these casts; subjects are added with [`push`](Self::push).
-    pub fn new(casts: &[CastPlan], options: Options) -> Self {
+    pub fn new(targets: impl IntoIterator<Item = impl Into<Target>>, options: Options) -> Self {
+        let targets: Vec<Target> = targets.into_iter().map(Into::into).collect();
+        let blocks = vec![BlockStats::default(); targets.len()];
+        let nothing =
+            TensorStats { formats: vec![FormatStats::default(); targets.len()], ..Default::default() };
         Self {
             schema_version: SCHEMA_VERSION,
             tool: Tool::THIS,
             command: "histogram",
             options,
             definitions: DEFINITIONS,
-            formats: casts.iter().map(FormatRow::new).collect(),
+            formats: targets.iter().map(FormatRow::new).collect(),
             inputs: Vec::new(),
-            total: Subject::new(None, "all tensors", &[], "", &TensorStats::default(), casts),
+            total: Subject::new(None, "all tensors", &[], "", (&nothing, &blocks), targets),
             tensors: Vec::new(),
             findings: Vec::new(),
             notices: Vec::new(),
@@ -241,10 +171,11 @@ impl HistogramReport {
         }
     }
 
-    /// Adds a tensor of input number `input`.
-    pub fn push(&mut self, input: usize, info: &TensorInfo, stats: &TensorStats) {
-        let casts: Vec<_> = self.formats.iter().map(|row| row.plan).collect();
-        let subject = Subject::new(Some(input), &info.name, &info.shape, info.dtype.name(), stats, &casts);
+    /// Adds a tensor of input number `input`, with the statistics of the plain and of the block casts.
+    pub fn push(&mut self, input: usize, info: &TensorInfo, stats: &TensorStats, blocks: &[BlockStats]) {
+        let found = (stats, blocks);
+        let subject =
+            Subject::new(Some(input), &info.name, &info.shape, info.dtype.name(), found, self.targets());
         self.tensors.push(subject);
         if let Some(input) = self.inputs.get_mut(input) {
             input.tensors += 1;
@@ -254,10 +185,33 @@ impl HistogramReport {
     }
 
     /// Sets the figures of all tensors together, and the sentences that follow from them.
-    pub fn conclude(&mut self, total: &TensorStats) {
-        let casts: Vec<_> = self.formats.iter().map(|row| row.plan).collect();
-        self.total = Subject::new(None, "all tensors", &[], "", total, &casts);
+    pub fn conclude(&mut self, total: &TensorStats, blocks: &[BlockStats]) {
+        self.total = Subject::new(None, "all tensors", &[], "", (total, blocks), self.targets());
+        for index in 0..self.formats.len() {
+            let worst = self.worst(index);
+            if let Some(blocks) = self.total.formats.get_mut(index).and_then(|cell| cell.blocks.as_mut()) {
+                blocks.worst = worst;
+            }
+        }
         self.findings = findings::findings(self, &total.source);
+    }
+
+    fn targets(&self) -> impl Iterator<Item = Target> {
+        self.formats.iter().map(|row| row.target)
+    }
+
+    /// The worst blocks of all tensors for format number `format`. Of equally bad ones the first is kept.
+    fn worst(&self, format: usize) -> Vec<Worst> {
+        let named = |tensor: &Subject| {
+            let blocks = tensor.formats.get(format).and_then(|cell| cell.blocks.as_ref());
+            let worst = blocks.map_or(&[][..], |blocks| &blocks.worst).iter().cloned();
+            let (input, name) = (tensor.input, tensor.name.clone());
+            worst.map(move |block| Worst { input, tensor: Some(name.clone()), ..block }).collect::<Vec<_>>()
+        };
+        let mut worst: Vec<Worst> = self.tensors.iter().flat_map(named).collect();
+        worst.sort_by(|a, b| b.rel_l2.0.total_cmp(&a.rel_l2.0));
+        worst.truncate(WORST);
+        worst
     }
 }
 
@@ -268,35 +222,14 @@ impl Input {
     }
 }
 
-impl FormatRow {
-    fn new(plan: &CastPlan) -> Self {
-        let format = &plan.target;
-        Self {
-            name: format.name,
-            bits: format.bits,
-            precision_bits: format.precision,
-            exponent_bias: format.bias,
-            overflow: plan.overflow.name(),
-            max_finite: Num(format.max_finite()),
-            min_normal: Num(format.min_normal()),
-            min_subnormal: format.min_subnormal().map(Num),
-            flush_threshold: format.flush_threshold().map(Num),
-            overflow_threshold: Num(format.overflow_threshold()),
-            overflow_includes_threshold: format.overflow_includes_tie(),
-            source: format.source,
-            plan: *plan,
-        }
-    }
-}
-
 impl Subject {
     fn new(
         input: Option<usize>,
         name: &str,
         shape: &[u64],
         dtype: &str,
-        stats: &TensorStats,
-        casts: &[CastPlan],
+        (stats, blocks): (&TensorStats, &[BlockStats]),
+        targets: impl IntoIterator<Item = Target>,
     ) -> Self {
         let source = &stats.source;
         Self {
@@ -316,44 +249,7 @@ impl Subject {
             mean: source.mean().map(Num),
             rms: source.rms().map(Num),
             binades: source.binades.clone(),
-            formats: casts
-                .iter()
-                .zip(&stats.formats)
-                .map(|(plan, format)| Cell::new(plan, source, format))
-                .collect(),
-        }
-    }
-}
-
-impl Cell {
-    fn new(plan: &CastPlan, source: &SourceStats, stats: &FormatStats) -> Self {
-        let classes = &stats.classes;
-        let pct = |part: u64, whole: u64| (whole > 0).then(|| Num(100.0 * part as f64 / whole as f64));
-        let of_nonzero = |part| pct(part, source.nonzero_finite());
-        let of_all = |part| pct(part, source.elements);
-        let scaled_amax = source.amax * f64::from(plan.scale);
-        Self {
-            format: plan.target.name,
-            underflow: classes.underflow,
-            subnormal: classes.subnormal,
-            normal: classes.normal,
-            overflow: classes.overflow,
-            exceeds_max: stats.exceeds_max,
-            underflow_pct: of_nonzero(classes.underflow),
-            underflow_pct_of_all: of_all(classes.underflow),
-            subnormal_pct: of_nonzero(classes.subnormal),
-            subnormal_pct_of_all: of_all(classes.subnormal),
-            overflow_pct: of_nonzero(classes.overflow),
-            overflow_pct_of_all: of_all(classes.overflow),
-            mse: stats.errors.mse().map(Num),
-            rel_l2: stats.errors.rel_l2().map(Num),
-            sqnr_db: stats.errors.sqnr_db().map(Num),
-            max_abs: stats.errors.max_abs().map(Num),
-            max_rel: stats.errors.max_rel().map(Num),
-            mean_rel: stats.errors.mean_rel().map(Num),
-            left_out_of_errors: stats.errors.left_out,
-            headroom_log2: (scaled_amax > 0.0)
-                .then(|| Num(libm::log2(plan.target.max_finite() / scaled_amax))),
+            formats: Cell::row(targets, shape, source, &stats.formats, blocks),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{Cell, HistogramReport, Subject};
 use crate::error::escape;
 use crate::report::number::{Num, bytes, count, percent, short};
 use crate::report::style::{Paint, View};
-use crate::report::table::{Align, Table, wrap, write_lines};
+use crate::report::table::{Align, Table, shorten, wrap, write_lines};
 
 /// Rows of the histogram.
 const HEIGHT: usize = 8;
@@ -26,6 +26,7 @@ impl HistogramReport {
         self.heading(view, out)?;
         self.histogram(view, out)?;
         self.formats_table(view, out)?;
+        self.blocks_tables(view, out)?;
         if self.tensors.len() > 1 {
             self.tensors_table(view, out)?;
         }
@@ -113,36 +114,48 @@ impl HistogramReport {
         writeln!(out, "{:>left$} └{ticks}", "flushed")?;
         writeln!(out, "{:>left$}  {labels} overflow", "to zero")?;
         for (row, cell) in self.formats.iter().zip(&self.total.formats) {
-            let limits = Limits::of(row);
-            let mut zones = String::new();
-            for column in 0..columns.count {
-                let zone = columns.zone(&limits, column);
-                zones.push_str(&view.paint.zone(zone, &symbol(zone).repeat(wide)));
-            }
+            let zones = match Limits::of(row) {
+                Some(limits) => {
+                    let zones = (0..columns.count).map(|column| columns.zone(&limits, column));
+                    zones.map(|zone| view.paint.zone(zone, &symbol(zone).repeat(wide))).collect::<String>()
+                }
+                None => {
+                    let width = columns.count as usize * wide;
+                    view.paint.dim(&format!("{:^width$}", shorten(&row.no_limits(width), width)))
+                }
+            };
             let share = |part| format!("{} %", percent(part, self.total.nonzero_finite));
             let (under, over) = (share(cell.underflow), share(cell.overflow));
             writeln!(out, "{:<names$}  {under:>SHARE$} │{zones}│ {over}", row.name)?;
         }
-        let legend = [Zone::Flushed, Zone::Subnormal, Zone::Normal, Zone::Overflow]
-            .map(|zone| format!("{} {}", view.paint.zone(zone, &symbol(zone).repeat(2)), zone_name(zone)))
-            .join("   ");
-        writeln!(out, "{}{legend}", " ".repeat(left + 2))
+        if self.formats.iter().all(|row| row.block.is_some()) {
+            return Ok(());
+        }
+        let zones = [Zone::Flushed, Zone::Subnormal, Zone::Normal, Zone::Overflow];
+        let legend = |paint: Paint| {
+            let entry = |zone| format!("{} {}", paint.zone(zone, &symbol(zone).repeat(2)), zone_name(zone));
+            zones.map(entry).join("   ")
+        };
+        let room = view.width.saturating_sub(legend(Paint { on: false }).chars().count());
+        writeln!(out, "{}{}", " ".repeat(room.min(left + 2)), legend(view.paint))
     }
 
     fn formats_table(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
-        let heads = ["underflow %", "subnormal %", "overflow %", "SQNR dB", "max rel", "headroom bits"];
-        let heads = heads.map(|title| (title, Align::Right));
-        let mut table = Table::new([("format", Align::Left)].into_iter().chain(heads));
-        let metrics = [
-            Metric::Underflow,
-            Metric::Subnormal,
-            Metric::Overflow,
-            Metric::Sqnr,
-            Metric::MaxRel,
-            Metric::Headroom,
+        let columns = [
+            ("underflow %", Metric::Underflow),
+            ("subnormal %", Metric::Subnormal),
+            ("overflow %", Metric::Overflow),
+            ("SQNR dB", Metric::Sqnr),
+            ("max rel", Metric::MaxRel),
+            ("headroom bits", Metric::Headroom),
         ];
+        // Block formats have no headroom.
+        let blocks_only = !self.formats.is_empty() && self.formats.iter().all(|row| row.block.is_some());
+        let columns = &columns[..columns.len() - usize::from(blocks_only)];
+        let heads = columns.iter().map(|(title, _)| (*title, Align::Right));
+        let mut table = Table::new([("format", Align::Left)].into_iter().chain(heads));
         for cell in &self.total.formats {
-            let figures = metrics.iter().map(|metric| metric.text(cell));
+            let figures = columns.iter().map(|(_, metric)| metric.text(cell));
             table.row(std::iter::once(cell.format.to_owned()).chain(figures));
         }
         let of = if self.tensors.len() == 1 {
@@ -212,7 +225,7 @@ impl HistogramReport {
     }
 }
 
-fn write_table(table: &Table, view: &View, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_table(table: &Table, view: &View, out: &mut dyn Write) -> io::Result<()> {
     write_lines(&table.lines(view.width), view, out)
 }
 

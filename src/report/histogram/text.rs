@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::metric::{Metric, Sort};
-use super::{Cell, HistogramReport, Subject};
+use super::{Blocks, Cell, HistogramReport, Subject};
 use crate::error::escape;
 use crate::report::number::{Num, count, full};
 
@@ -36,6 +36,32 @@ const CELL_COLUMNS: &[Column] = &[
     ("headroom_log2", |c| text(c.headroom_log2)),
 ];
 
+/// A column of the CSV that only block formats fill.
+type BlockColumn = (&'static str, fn(&Blocks) -> String);
+
+/// Columns of the CSV for block formats.
+const BLOCK_COLUMNS: &[BlockColumn] = &[
+    ("blocks", |b| b.count.to_string()),
+    ("blocks_all_zero", |b| b.all_zero.to_string()),
+    ("blocks_scale_zero", |b| b.scale_zero.to_string()),
+    ("blocks_scale_subnormal", |b| b.scale_subnormal.to_string()),
+    ("blocks_scale_raised", |b| b.scale_raised.to_string()),
+    ("blocks_scale_saturated", |b| b.scale_saturated.to_string()),
+    ("blocks_scale_nan", |b| b.scale_nan.to_string()),
+    ("clipped", |b| b.clipped.to_string()),
+    ("clipped_pct", |b| text(b.clipped_pct)),
+    ("scale_min", |b| text(b.scale_min)),
+    ("scale_max", |b| text(b.scale_max)),
+    ("block_dynamic_range_log2_max", |b| text(b.dynamic_range_log2_max)),
+    ("block_dynamic_range_log2_mean", |b| text(b.dynamic_range_log2_mean)),
+    ("worst_block_index", |b| b.worst.first().map_or(String::new(), |w| index(&w.index))),
+    ("worst_block_rel_l2", |b| b.worst.first().map_or(String::new(), |w| full(w.rel_l2.0))),
+];
+
+fn index(index: &[u64]) -> String {
+    index.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+}
+
 fn text(num: Option<Num>) -> String {
     num.map_or(String::new(), |num| full(num.0))
 }
@@ -65,12 +91,15 @@ impl HistogramReport {
             "overflow_policy",
         ];
         let heads = subject_heads.iter().chain(CELL_COLUMNS.iter().map(|(head, _)| head));
+        let heads = heads.chain(BLOCK_COLUMNS.iter().map(|(head, _)| head));
         csv.write_record(heads).map_err(io::Error::other)?;
         for subject in self.tensors.iter().chain([&self.total]) {
             for (row, cell) in self.formats.iter().zip(&subject.formats) {
                 let mut record = self.subject_record(subject);
                 record.extend([row.name.to_owned(), self.options.scale.to_string(), row.overflow.to_owned()]);
                 record.extend(CELL_COLUMNS.iter().map(|(_, figure)| figure(cell)));
+                let blocks = cell.blocks.as_ref();
+                record.extend(BLOCK_COLUMNS.iter().map(|(_, figure)| blocks.map_or(String::new(), figure)));
                 csv.write_record(record).map_err(io::Error::other)?;
             }
         }
@@ -130,6 +159,7 @@ impl HistogramReport {
             let figures: Vec<String> = metrics.iter().map(|metric| metric.text(cell)).collect();
             writeln!(out, "| {} | {} |", cell.format, figures.join(" | "))?;
         }
+        self.write_blocks_markdown(out)?;
         let (sort, tensors) = (self.options.sort, self.sorted());
         let meaning = super::metric::SORTS.iter().find(|(_, s, _)| *s == Sort::Worst(sort.metric()));
         writeln!(out, "\nBy tensor: {}.\n", meaning.map_or("", |(_, _, meaning)| meaning))?;
@@ -151,6 +181,6 @@ impl HistogramReport {
 }
 
 /// Text inside backquotes in a table cell: neither may be closed from within.
-fn code(text: &str) -> String {
+pub(super) fn code(text: &str) -> String {
     escape(text).replace('`', "'").replace('|', "\\|")
 }

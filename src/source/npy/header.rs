@@ -10,6 +10,8 @@ pub(super) struct Header {
     pub(super) dtype: Dtype,
     pub(super) byte_order: ByteOrder,
     pub(super) shape: Vec<u64>,
+    /// Whether the first index runs fastest.
+    pub(super) column_major: bool,
 }
 
 /// Reads the header `text`, which begins at byte `at` of the file. The rules are numpy's: the keys
@@ -47,8 +49,8 @@ pub(super) fn parse(text: &[u8], at: u64) -> Result<Header> {
     }
     let missing = |key| Error::new(format!("the header has no key '{key}'")).at_byte(at);
     let (dtype, byte_order) = element.ok_or_else(|| missing("descr"))?;
-    fortran_order.ok_or_else(|| missing("fortran_order"))?;
-    Ok(Header { dtype, byte_order, shape: shape.ok_or_else(|| missing("shape"))? })
+    let column_major = fortran_order.ok_or_else(|| missing("fortran_order"))?;
+    Ok(Header { dtype, byte_order, shape: shape.ok_or_else(|| missing("shape"))?, column_major })
 }
 
 /// A position in the header text.

@@ -1,7 +1,6 @@
 //! The axis of magnitudes that the histogram and the formats share.
 
-use super::super::HistogramReport;
-use super::super::model::FormatRow;
+use super::super::{FormatRow, HistogramReport};
 use super::{AXIS, BETWEEN, FAINT, LEFT, NOTE, RIGHT};
 use crate::format::{exponent_of, pow2};
 use crate::report::number;
@@ -34,13 +33,15 @@ pub(super) struct Limit {
 }
 
 impl Limits {
-    pub(super) fn new(row: &FormatRow, scale: f32) -> Self {
+    /// `None` for a block format, whose limits move with each block's scale.
+    pub(super) fn new(row: &FormatRow, scale: f32) -> Option<Self> {
+        row.target.plain()?;
         let limit = |value: f64| Limit::new(value / f64::from(scale));
-        Self {
+        Some(Self {
             flush: row.flush_threshold.map(|threshold| limit(threshold.0)),
             normal: row.min_subnormal.map(|_| limit(row.min_normal.0)),
             overflow: limit(row.overflow_threshold.0),
-        }
+        })
     }
 
     fn all(&self) -> impl Iterator<Item = f64> {
@@ -65,12 +66,12 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    pub(super) fn new(report: &HistogramReport, limits: &[Limits]) -> Self {
+    pub(super) fn new(report: &HistogramReport, limits: &[Option<Limits>]) -> Self {
         let one = -f64::from(report.options.scale).log2().round() as i32;
         let (first, last) = report.total.binades.range().unwrap_or((one, one));
         let (mut low, mut high) = (first, last + 1);
         let near = (f64::from(low) - REACH)..=(f64::from(high) + REACH);
-        for limit in limits.iter().flat_map(Limits::all).filter(|limit| near.contains(limit)) {
+        for limit in limits.iter().flatten().flat_map(Limits::all).filter(|limit| near.contains(limit)) {
             low = low.min(limit.floor() as i32);
             high = high.max(limit.ceil() as i32);
         }

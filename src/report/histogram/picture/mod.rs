@@ -50,7 +50,7 @@ pub(super) fn picture(report: &HistogramReport) -> Picture {
     }
     for (index, limits) in limits.iter().enumerate() {
         let y = bottom - panel + pitch * index as f64;
-        strips::strip(&mut picture, report, index, &axis, limits, (y, pitch));
+        strips::strip(&mut picture, report, index, &axis, limits.as_ref(), (y, pitch));
     }
     picture
 }

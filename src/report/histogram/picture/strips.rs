@@ -1,6 +1,6 @@
 //! One strip a format: what becomes of each magnitude, between the shares that this has in the data.
 
-use super::super::HistogramReport;
+use super::super::{FormatRow, HistogramReport};
 use super::axis::{Axis, Limit, Limits};
 use super::{AXIS, INK, LEFT, MARGIN, NOTE, RIGHT};
 use crate::report::number;
@@ -79,7 +79,7 @@ pub(super) fn strip(
     report: &HistogramReport,
     index: usize,
     axis: &Axis,
-    limits: &Limits,
+    limits: Option<&Limits>,
     (y, pitch): (f64, f64),
 ) {
     let (Some(row), Some(cell)) = (report.formats.get(index), report.total.formats.get(index)) else {
@@ -89,8 +89,12 @@ pub(super) fn strip(
     let size = if pitch < 24.0 { 12.0 } else { 14.0 };
     let baseline = y + height / 2.0 + 0.36 * size;
     let text = TextStyle::new(size, INK);
-    picture.text((MARGIN, baseline), &text.fit(row.name, UNDERFLOW - MARGIN - 54.0), text.bold());
     let whole = report.total.nonzero_finite;
+    // The long names of block formats may use what the figure beside them leaves, and a smaller type.
+    let taken = text.width(&number::percent(cell.underflow, whole)) + 8.0;
+    let room = UNDERFLOW - MARGIN - if row.block.is_some() { taken } else { 54.0 };
+    let name = if text.bold().width(row.name) > room { NOTE.bold() } else { text.bold() };
+    picture.text((MARGIN, baseline), &name.fit(row.name, room), name);
     let sqnr = cell.sqnr_db.map_or_else(|| "–".into(), |sqnr| decibels(sqnr.0));
     let figures = [
         (UNDERFLOW, number::percent(cell.underflow, whole)),
@@ -102,7 +106,23 @@ pub(super) fn strip(
         picture.text((x, baseline), &figure, text.anchored(Anchor::End));
     }
     let baseline = y + height / 2.0 + 0.36 * NOTE.size;
-    zones(picture, axis, limits, (y, height, baseline));
+    match limits {
+        Some(limits) => zones(picture, axis, limits, (y, height, baseline)),
+        None => no_zones(picture, row, (y, height, baseline)),
+    }
+}
+
+/// A block format has no limits on this axis: its strip says so.
+fn no_zones(picture: &mut Picture, row: &FormatRow, (y, height, baseline): (f64, f64, f64)) {
+    let (left, right) = (LEFT, RIGHT);
+    let edge = [(left, y), (right, y), (right, y + height), (left, y + height), (left, y)];
+    picture.dashes(&edge, 1.0, AXIS, (4.0, 4.0));
+    let style = NOTE.anchored(Anchor::Middle).coloured(AXIS);
+    picture.text(
+        (f64::midpoint(left, right), baseline),
+        &NOTE.fit(&row.no_limits(usize::MAX), right - left),
+        style,
+    );
 }
 
 fn zones(picture: &mut Picture, axis: &Axis, limits: &Limits, (y, height, baseline): (f64, f64, f64)) {

@@ -1,0 +1,150 @@
+//! The second pass, for formats whose elements share a scale: read rectangle → decode → observe.
+//!
+//! It follows the ordinary pass, since some formats have a scale for the whole tensor, which must be known
+//! before the first block is cast.
+
+use std::num::NonZero;
+
+use super::{SEGMENT, Task, decoder_of, in_segments};
+use crate::cast::block::BlockPlan;
+use crate::error::{Error, Result};
+use crate::format::block::BlockShape;
+use crate::source::TensorSource;
+use crate::stats::{BlockAccumulator, BlockStats, SourceStats};
+use crate::tensor::grid::{Rectangle, row_major};
+use crate::tensor::{Decoder, Grid};
+
+/// Casts the blocks of every task's tensor with each plan; `sources` has what the ordinary pass found in
+/// each. Results come in the order of `tasks`, and in each in the order of `plans`. A tensor is read once for
+/// each shape of block. `read` is told the number of bytes after each rectangle, from any thread.
+pub fn run_blocks(
+    tasks: &[(&Task<'_>, &SourceStats)],
+    plans: &[BlockPlan],
+    threads: NonZero<usize>,
+    read: impl Fn(u64) + Sync,
+) -> Vec<Result<Vec<BlockStats>>> {
+    let shapes = block_shapes(plans);
+    let of_shape = |shape: BlockShape| plans.iter().filter(move |plan| plan.spec.shape == shape);
+    // Rectangles in a segment depend on the tensor and the shape alone, so that results do not depend on
+    // the number of threads.
+    let jobs: Vec<_> = tasks
+        .iter()
+        .flat_map(|&(task, source)| shapes.iter().map(move |&shape| (task, source, shape)))
+        .map(|(task, source, shape)| {
+            let grid = match task.source.column_major(task.index) {
+                true => Grid::column_major(&task.info.shape, shape),
+                false => Some(Grid::new(&task.info.shape, shape)),
+            };
+            (task, source, shape, grid)
+        })
+        .collect();
+    let a_segment = |grid: &Grid| (SEGMENT / grid.rectangle_elements().max(1)).max(1);
+    let in_grid = |grid: &Grid| grid.rectangles().div_ceil(a_segment(grid));
+    let segments: Vec<u64> = jobs.iter().map(|(.., grid)| grid.as_ref().map_or(0, in_grid)).collect();
+    let finished = in_segments(&segments, threads, |job, number, scratch: &mut Scratch| {
+        let (task, source, shape, grid) = jobs[job];
+        let grid = grid.ok_or_else(|| {
+            Error::new("tiles of an array of more than two dimensions cannot be read in Fortran order")
+        })?;
+        let each = a_segment(&grid);
+        let rectangles = number * each..grid.rectangles().min((number + 1) * each);
+        let mut accumulator = BlockAccumulator::new(of_shape(shape), grid, rectangles.start, source);
+        for rectangle in rectangles {
+            observe_rectangle(task, &grid.rectangle(rectangle), &mut accumulator, scratch, &read)?;
+        }
+        Ok(accumulator)
+    });
+
+    let mut finished = finished.into_iter();
+    let results = tasks.iter().map(|(task, _)| {
+        let mut stats = vec![BlockStats::default(); plans.len()];
+        let mut outcome = Ok(());
+        for (&shape, result) in shapes.iter().zip(finished.by_ref()) {
+            let places = stats.iter_mut().zip(plans).filter(|(_, plan)| plan.spec.shape == shape);
+            match result {
+                Ok(found) => places.zip(found).for_each(|((place, _), stats)| *place = stats),
+                Err(error) => outcome = outcome.and(Err(error.in_tensor(&task.info.name))),
+            }
+        }
+        if task.source.column_major(task.index) {
+            let worst = stats.iter_mut().flat_map(|stats| &mut stats.worst);
+            worst.for_each(|block| block.first = row_major(&task.info.shape, block.first));
+        }
+        outcome.map(|()| stats)
+    });
+    results.collect()
+}
+
+/// The shapes of block that occur, each once: [`run_blocks`] reads every tensor once for each.
+pub fn block_shapes(plans: &[BlockPlan]) -> Vec<BlockShape> {
+    let mut shapes: Vec<BlockShape> = Vec::new();
+    for plan in plans {
+        if !shapes.contains(&plan.spec.shape) {
+            shapes.push(plan.spec.shape);
+        }
+    }
+    shapes
+}
+
+/// A thread's own buffers.
+#[derive(Default)]
+struct Scratch {
+    decoder: Option<Decoder>,
+    row: Vec<u8>,
+}
+
+fn observe_rectangle(
+    task: &Task<'_>,
+    rectangle: &Rectangle,
+    accumulator: &mut BlockAccumulator<'_>,
+    scratch: &mut Scratch,
+    read: &(impl Fn(u64) + Sync),
+) -> Result<()> {
+    use crate::stats::Accumulate as _;
+    let decoder = decoder_of(&task.info, &mut scratch.decoder)?;
+    let bits = u64::from(task.info.dtype.bits());
+    let mut bytes = 0;
+    let chunk = decoder.chunk((rectangle.rows * rectangle.columns) as usize, |buffer| {
+        bytes = buffer.len() as u64;
+        read_rectangle(task.source, task.index, bits, rectangle, &mut scratch.row, buffer)
+    })?;
+    accumulator.observe(0, chunk);
+    read(bytes);
+    Ok(())
+}
+
+/// Fills `buffer` with the stored bytes of the rectangle's elements, row after row. `row` is a buffer.
+fn read_rectangle(
+    source: &dyn TensorSource,
+    index: usize,
+    bits: u64,
+    rectangle: &Rectangle,
+    row: &mut Vec<u8>,
+    buffer: &mut [u8],
+) -> Result<()> {
+    let &Rectangle { first, rows, columns, stride } = rectangle;
+    let on_bytes = |elements: u64| (elements * bits).is_multiple_of(8);
+    if (columns == stride || rows == 1) && on_bytes(first) {
+        return source.read_at(index, first * bits / 8, buffer);
+    }
+    if on_bytes(first) && on_bytes(columns) && on_bytes(stride) {
+        let mut parts = buffer.chunks_exact_mut((columns * bits / 8) as usize).zip(0..);
+        return parts.try_for_each(|(part, number)| {
+            source.read_at(index, (first + number * stride) * bits / 8, part)
+        });
+    }
+    // Two elements to a byte, and some row begins or ends within one: half bytes are moved one by one.
+    buffer.fill(0);
+    for number in 0..rows {
+        let from = first + number * stride;
+        row.resize(((from + columns).div_ceil(2) - from / 2) as usize, 0);
+        source.read_at(index, from / 2, row)?;
+        for column in 0..columns {
+            let at = (from % 2 + column) as usize;
+            let code = row[at / 2] >> (4 * (at % 2)) & 15;
+            let to = (number * columns + column) as usize;
+            buffer[to / 2] |= code << (4 * (to % 2));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Walks the blocks of a tensor, rectangle by rectangle.
+
+use super::fast::{Fast, Values};
+use super::{BlockStats, tensor_scale};
+use crate::cast::block::{BlockPlan, TensorScale, block_scale, largest};
+use crate::stats::{Accumulate, SourceStats};
+use crate::tensor::{Chunk, Grid};
+
+/// Accumulates [`BlockStats`] of several casts whose blocks have the same shape. A chunk is the next
+/// rectangle of the grid, row by row.
+pub struct BlockAccumulator<'p> {
+    casts: Vec<Cast<'p>>,
+    grid: Grid,
+    next: u64,
+    values: Values,
+    doubles: Vec<f64>,
+}
+
+struct Cast<'p> {
+    plan: &'p BlockPlan,
+    tensor: TensorScale,
+    fast: Option<Fast>,
+    stats: BlockStats,
+}
+
+impl<'p> BlockAccumulator<'p> {
+    /// An accumulator that has seen nothing, for the rectangles of `grid` from number `next` on. `source`
+    /// has the statistics of the whole tensor: some formats have a scale for it.
+    pub fn new(
+        plans: impl IntoIterator<Item = &'p BlockPlan>,
+        grid: Grid,
+        next: u64,
+        source: &SourceStats,
+    ) -> Self {
+        let cast = |plan: &'p BlockPlan| Cast {
+            plan,
+            tensor: tensor_scale(plan, source),
+            fast: Fast::new(&plan.spec.element),
+            stats: BlockStats::default(),
+        };
+        let casts = plans.into_iter().map(cast).collect();
+        Self { casts, grid, next, values: Values::default(), doubles: Vec::new() }
+    }
+
+    /// Calls `observe` with the position in the tensor of each block of the next rectangle, and the parts of
+    /// its rows.
+    fn each_block<T>(
+        &mut self,
+        elements: &[T],
+        observe: impl Fn(&mut Self, u64, &mut dyn Iterator<Item = &[T]>),
+    ) {
+        let rectangle = self.grid.rectangle(self.next);
+        self.next += 1;
+        let (tall, wide) = self.grid.block();
+        let (tall, wide, columns) = (tall as usize, wide as usize, rectangle.columns as usize);
+        for (band_number, band) in elements.chunks(tall * columns).enumerate() {
+            let row = (band_number * tall) as u64;
+            for column in (0..columns).step_by(wide) {
+                let end = columns.min(column + wide);
+                let first = rectangle.first + row * rectangle.stride + column as u64;
+                observe(self, first, &mut band.chunks(columns).map(|row| &row[column..end]));
+            }
+        }
+    }
+
+    fn observe_f32(&mut self, first: u64, rows: &mut dyn Iterator<Item = &[f32]>) {
+        self.values.load(rows);
+        let range = self.values.range_log2();
+        for Cast { plan, tensor, fast, stats } in &mut self.casts {
+            let amax = self.values.largest(&plan.spec) * plan.scale;
+            let scale = block_scale(&plan.spec, *tensor, amax);
+            let done = fast.as_ref().and_then(|fast| fast.observe(&self.values, plan, &scale));
+            match done {
+                Some(block) => stats.add(&scale, first, &block),
+                None => {
+                    self.doubles.clear();
+                    self.doubles.extend(self.values.elements().iter().map(|&x| f64::from(x)));
+                    stats.observe(plan, &scale, first, &self.doubles);
+                }
+            }
+            range.into_iter().for_each(|log2| stats.add_range(log2));
+        }
+    }
+
+    fn observe_f64(&mut self, first: u64, rows: &mut dyn Iterator<Item = &[f64]>) {
+        self.doubles.clear();
+        rows.for_each(|row| self.doubles.extend(row));
+        let magnitudes = self.doubles.iter().map(|x| x.abs()).filter(|x| x.is_finite() && *x > 0.0);
+        let (smallest, largest_finite) =
+            magnitudes.fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
+        for Cast { plan, tensor, stats, .. } in &mut self.casts {
+            let products: Vec<f32> = self.doubles.iter().map(|&x| x as f32 * plan.scale).collect();
+            let scale = block_scale(&plan.spec, *tensor, largest(&plan.spec, &products));
+            stats.observe(plan, &scale, first, &self.doubles);
+            if largest_finite > 0.0 {
+                // Not the logarithm of the quotient, which may leave the range.
+                stats.add_range(libm::log2(largest_finite) - libm::log2(smallest));
+            }
+        }
+    }
+}
+
+impl Accumulate for BlockAccumulator<'_> {
+    type Out = Vec<BlockStats>;
+
+    fn observe(&mut self, _: u64, chunk: Chunk<'_>) {
+        match chunk {
+            Chunk::F32(values) => self.each_block(values, Self::observe_f32),
+            Chunk::F64(values) => self.each_block(values, Self::observe_f64),
+        }
+    }
+
+    fn merge(&mut self, next: Self) {
+        self.next = next.next;
+        for (cast, next) in self.casts.iter_mut().zip(next.casts) {
+            cast.stats.merge(&next.stats);
+        }
+    }
+
+    fn finish(self) -> Vec<BlockStats> {
+        self.casts.into_iter().map(|cast| cast.stats).collect()
+    }
+}

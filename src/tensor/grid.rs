@@ -1,0 +1,138 @@
+//! How a tensor is cut into blocks, and into rectangles of whole blocks that fit in a small buffer.
+
+use crate::format::block::BlockShape;
+
+/// Elements that a rectangle has at most, unless a single block has more.
+const BUDGET: u64 = 1 << 16;
+
+/// A tensor seen as equally large matrices, each cut into blocks from its first row and column on; blocks at
+/// the far edges are smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    matrices: u64,
+    rows: u64,
+    columns: u64,
+    block: (u64, u64),
+    /// Rows and columns of a rectangle: whole blocks, or all that there are.
+    rectangle: (u64, u64),
+}
+
+/// Part of one matrix, row by row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rectangle {
+    /// Position in the tensor, in row-major order, of the first element.
+    pub first: u64,
+    /// Number of rows.
+    pub rows: u64,
+    /// Number of columns.
+    pub columns: u64,
+    /// Distance in the tensor from an element to the one below.
+    pub stride: u64,
+}
+
+impl Grid {
+    /// Cuts a tensor of this shape. A scalar is a matrix of one element.
+    pub fn new(shape: &[u64], block: BlockShape) -> Self {
+        let last = shape.len().saturating_sub(1);
+        let (axis, block) = match block {
+            BlockShape::Tile { rows, columns } => (last, (rows.into(), columns.into())),
+            BlockShape::Run { length, axis } => {
+                let axis = axis_of(shape.len(), axis);
+                (axis, if axis == last { (1, length.into()) } else { (length.into(), 1) })
+            }
+        };
+        let product = |part: &[u64]| part.iter().product::<u64>();
+        let (matrices, rows, columns) = if axis == last {
+            (1, product(&shape[..last]), shape.last().copied().unwrap_or(1))
+        } else {
+            (product(&shape[..axis]), shape[axis], product(&shape[axis + 1..]))
+        };
+        let (tall, wide) = block;
+        let width = if tall * columns <= BUDGET { columns } else { (BUDGET / (tall * wide)).max(1) * wide };
+        let height = if width >= columns { (BUDGET / (tall * columns).max(1)).max(1) * tall } else { tall };
+        Self { matrices, rows, columns, block, rectangle: (height.min(rows), width.min(columns)) }
+    }
+
+    /// The same blocks where the first index runs fastest (Fortran order): the grid of the tensor as it is
+    /// stored, which is that of the shape reversed. `None` for tiles of several rows in more than two
+    /// dimensions, whose rows are then no matrix.
+    pub fn column_major(shape: &[u64], block: BlockShape) -> Option<Self> {
+        let reversed: Vec<u64> = shape.iter().rev().copied().collect();
+        let block = match block {
+            BlockShape::Run { length, axis } => {
+                let axis = reversed.len().saturating_sub(1) - axis_of(shape.len(), axis);
+                BlockShape::Run { length, axis: axis as i32 }
+            }
+            BlockShape::Tile { rows: 1, columns } => BlockShape::Run { length: columns, axis: 0 },
+            BlockShape::Tile { rows, columns } if shape.len() == 2 => {
+                BlockShape::Tile { rows: columns, columns: rows }
+            }
+            BlockShape::Tile { .. } if shape.len() < 2 => block,
+            BlockShape::Tile { .. } => return None,
+        };
+        Some(Self::new(&reversed, block))
+    }
+
+    /// Rows and columns of a block away from the edges.
+    pub fn block(&self) -> (u64, u64) {
+        self.block
+    }
+
+    /// Number of rectangles; none if the tensor has no elements.
+    pub fn rectangles(&self) -> u64 {
+        if self.matrices == 0 || self.rows == 0 || self.columns == 0 {
+            return 0;
+        }
+        self.matrices * self.rows.div_ceil(self.rectangle.0) * self.columns.div_ceil(self.rectangle.1)
+    }
+
+    /// Elements of a rectangle away from the edges.
+    pub fn rectangle_elements(&self) -> u64 {
+        self.rectangle.0 * self.rectangle.1
+    }
+
+    /// Rectangle number `number`, of those there are: along the rows, then down, then the next matrix.
+    pub fn rectangle(&self, number: u64) -> Rectangle {
+        let (height, width) = self.rectangle;
+        let across = self.columns.div_ceil(width);
+        let down = self.rows.div_ceil(height);
+        let (column, row) = (number % across * width, number / across % down * height);
+        Rectangle {
+            first: (number / across / down * self.rows + row) * self.columns + column,
+            rows: height.min(self.rows - row),
+            columns: width.min(self.columns - column),
+            stride: self.columns,
+        }
+    }
+}
+
+/// The axis that `axis` means among `dimensions`: negative ones count from the end; one that is not there
+/// is the last.
+fn axis_of(dimensions: usize, axis: i32) -> usize {
+    let last = dimensions.saturating_sub(1);
+    let axis = i64::from(axis) + if axis < 0 { dimensions as i64 } else { 0 };
+    usize::try_from(axis).ok().filter(|&axis| axis < last).unwrap_or(last)
+}
+
+/// The row-major position of the element that is stored at `position` with the first index running fastest.
+pub fn row_major(shape: &[u64], position: u64) -> u64 {
+    let reversed: Vec<u64> = shape.iter().rev().copied().collect();
+    let index = coordinates(&reversed, position).into_iter().rev();
+    index.zip(shape).fold(0, |position, (index, extent)| position * extent + index)
+}
+
+/// The index in each dimension of the element at `position` in row-major order.
+pub fn coordinates(shape: &[u64], position: u64) -> Vec<u64> {
+    let mut rest = position;
+    let mut index: Vec<u64> = shape
+        .iter()
+        .rev()
+        .map(|&extent| {
+            let here = rest % extent.max(1);
+            rest /= extent.max(1);
+            here
+        })
+        .collect();
+    index.reverse();
+    index
+}
