@@ -4,8 +4,8 @@
 //! and finishes into plain numbers. It reads no files and starts no threads. Counts are exact; sums of
 //! squares are those of an f64 evaluation to 1e-9 or better, whatever engine made them:
 //!
-//! * [`bins`]: one histogram serves every format of up to five significand bits;
-//! * [`wide`]: a pass of its own for each wider format;
+//! * `bins`: one histogram serves every format of up to five significand bits;
+//! * `wide`: a pass of its own for each wider format;
 //! * [`blocks`]: formats whose elements share a scale with their block;
 //! * [`FormatStats::observe_f32`]: one element at a time through `cast::round`, for all else.
 
