@@ -165,16 +165,16 @@ impl Outcome {
     /// The words in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Self::NanSign => "NaN of the other sign",
-            Self::NanPayload => "NaN with another payload",
+            Self::NanSign => "other sign",
+            Self::NanPayload => "another payload",
             Self::BecomesNan => "becomes NaN",
             Self::BecomesInf => "becomes Inf",
             Self::Saturates => "saturates",
             Self::BecomesZero => "becomes zero",
             Self::Sign => "other sign",
-            Self::Neighbour => "neighbouring number",
+            Self::Neighbour => "neighbour",
             Self::Other => "another number",
-            Self::NoCode => "no code of the format",
+            Self::NoCode => "no code",
         }
     }
 

@@ -69,7 +69,7 @@ pub struct CheckEntry {
 }
 
 /// Inputs of one kind whose results differ in one way.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct DifferenceEntry {
     /// What the inputs are, or what the definition makes of them.
     pub input: &'static str,
@@ -93,7 +93,7 @@ pub struct KnownEntry {
 }
 
 /// One input: bits, and the numbers that they mean.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ExampleEntry {
     /// Bits of the input.
     pub input: String,

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use unicode_width::UnicodeWidthStr;
+
 use super::{CheckEntry, DifferenceEntry, VerifyReport};
 use crate::report::number::{count, full};
 use crate::report::style::View;
@@ -68,10 +70,13 @@ impl VerifyReport {
         let differing: u64 = ours.clone().map(|check| check.differing).sum();
         let inputs: u64 = ours.map(|check| check.inputs).sum();
         if self.passed {
-            format!("PASSED: this tool's SIMD code equals the definition on all {} inputs.", count(inputs))
+            format!(
+                "PASSED: this tool's SIMD code equals the definition in all {} comparisons.",
+                count(inputs)
+            )
         } else {
             format!(
-                "FAILED: this tool's SIMD code differs from the definition on {} of {} inputs.",
+                "FAILED: this tool's SIMD code differs from the definition in {} of {} comparisons.",
                 count(differing),
                 count(inputs)
             )
@@ -83,10 +88,11 @@ impl VerifyReport {
     /// # Errors
     /// `out` cannot be written.
     pub fn terminal(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        let telling = "every number and tie with its neighbours, limits, NaNs, subnormals";
         let inputs = if self.full {
-            "all 2^32 float32 on each format's default cast and each instruction; else the telling inputs"
+            format!("all 2^32 float32 for each default cast and each instruction; for the rest {telling}")
         } else {
-            "every number and tie with its neighbours, limits, NaNs, subnormals"
+            telling.to_owned()
         };
         let machine = &self.machine;
         let mut head = vec![format!("SIMD levels {}", machine.simd_levels.join(", "))];
@@ -120,13 +126,23 @@ impl VerifyReport {
             ]);
         }
         write_lines(&table.lines(view.width), view, out)?;
+        let counts = self.checks.iter().flat_map(|check| &check.differences).map(|class| class.count);
+        let digits = counts.map(|n| count(n).width()).max().unwrap_or(0);
         for (reason, differences) in by_reason(&self.checks) {
             writeln!(out)?;
             for line in wrap("", &reason, view.width) {
                 writeln!(out, "{}", view.paint.bold(&line))?;
             }
-            for line in differences.iter().flat_map(|difference| difference.lines(view.width)) {
-                writeln!(out, "{line}")?;
+            let mut title = String::new();
+            for difference in &differences {
+                let next = difference.title();
+                if next != title {
+                    title = next;
+                    wrap("  ", &format!("  {title}"), view.width)
+                        .iter()
+                        .try_for_each(|line| writeln!(out, "{line}"))?;
+                }
+                difference.lines(digits, view.width).iter().try_for_each(|line| writeln!(out, "{line}"))?;
             }
         }
         writeln!(out)?;
@@ -165,7 +181,7 @@ fn by_reason(checks: &[CheckEntry]) -> Vec<(String, Vec<Shared<'_>>)> {
         let same = |shared: &&mut Shared| {
             let (a, b) = (shared.check, check);
             (a.maker, a.format, a.source) == (b.maker, b.format, b.source)
-                && shared.difference == difference
+                && same_figures(shared.difference, difference)
                 && (a.maker != OURS || (a.rounding, a.overflow, a.nan) == (b.rounding, b.overflow, b.nan))
         };
         match group.iter_mut().find(same) {
@@ -182,24 +198,43 @@ fn by_reason(checks: &[CheckEntry]) -> Vec<(String, Vec<Shared<'_>>)> {
 }
 
 impl Shared<'_> {
-    fn lines(&self, width: usize) -> Vec<String> {
-        let Self { check, difference, others } = self;
+    /// Who: the names, and from what to what.
+    fn title(&self) -> String {
+        let check = self.check;
         let names: Vec<&str> =
-            std::iter::once(&*check.implementation).chain(others.iter().copied()).collect();
-        let mut what = match check.source {
-            "codes" => format!("{}, values of {} codes", names.join(", "), check.format),
-            source => format!("{}, {source} to {}", names.join(", "), check.format),
+            std::iter::once(&*check.implementation).chain(self.others.iter().copied()).collect();
+        let mut title = match check.source {
+            "codes" => format!("{}: values of {} codes", names.join(", "), check.format),
+            source => format!("{}: {source} to {}", names.join(", "), check.format),
         };
         if check.maker == OURS && check.source != "codes" {
-            what += &format!(", {}, overflow {}, NaN {}", check.rounding, check.overflow, check.nan);
+            title += &format!(", {}, overflow {}, NaN {}", check.rounding, check.overflow, check.nan);
         }
-        let DifferenceEntry { input, result, count: n, .. } = difference;
-        let mut lines = wrap("  ", &format!("  {what}: {input} → {result}, {} inputs", count(*n)), width);
-        if let Some(first) = difference.first.first() {
-            let value = full(first.input_value.0);
-            let text = format!("    {} = {value}: {}, not {}", first.input, first.found, first.definition);
-            lines.extend(wrap("    ", &text, width));
-        }
-        lines
+        title
     }
+
+    /// What: how many, the kind of input, and the first one, with its value where there is room.
+    fn lines(&self, digits: usize, width: usize) -> Vec<String> {
+        let DifferenceEntry { input, result, count: n, first, .. } = self.difference;
+        let line = format!("    {:>digits$}  {input} → {result}", count(*n));
+        let Some(first) = first.first() else {
+            return vec![line];
+        };
+        let codes = format!("{}, not {}", first.found, first.definition);
+        let with_value = format!("{} = {}: {codes}", first.input, full(first.input_value.0));
+        let bare = format!("{}: {codes}", first.input);
+        let fits = |text: &String| line.width() + 2 + text.width() <= width;
+        match [&with_value, &bare].into_iter().find(|text| fits(text)) {
+            Some(text) => vec![format!("{line}  {text}")],
+            None => vec![line, format!("{}{bare}", " ".repeat(digits + 6))],
+        }
+    }
+}
+
+fn same_figures(a: &DifferenceEntry, b: &DifferenceEntry) -> bool {
+    let codes = |entry: &DifferenceEntry| -> Vec<[String; 3]> {
+        let first = entry.first.iter();
+        first.map(|first| [&first.input, &first.definition, &first.found].map(String::clone)).collect()
+    };
+    (a.input, a.result, a.count) == (b.input, b.result, b.count) && codes(a) == codes(b)
 }
