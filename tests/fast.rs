@@ -31,12 +31,11 @@ const DESCRIBED: &[&str] = &[
     "e8m4b60",
     "e8m3b200",
     "e6m9fn",
-    "e3m20b-2",
-    "e4m3b-20",
+    "e3m20",
     "e2m2fnuz",
     "e7m23",
     "e8m2b126",
-    "e1m2",
+    "e1m2fn",
 ];
 
 fn levels() -> impl Iterator<Item = Level> {
@@ -44,7 +43,10 @@ fn levels() -> impl Iterator<Item = Level> {
 }
 
 fn formats() -> Vec<FormatSpec> {
-    FORMATS.iter().copied().chain(DESCRIBED.iter().map(|name| find(name).expect(name))).collect()
+    let described = DESCRIBED.iter().map(|name| find(name).expect(name));
+    // No name describes a bias below 0.
+    let large = [-20, -90].map(|bias| FormatSpec { bias, ..row("e4m3fn") });
+    FORMATS.iter().copied().chain(described).chain(large).collect()
 }
 
 fn plans(target: FormatSpec) -> Vec<CastPlan> {
