@@ -134,11 +134,12 @@ pub(super) struct VerifyArgs {
 }
 
 const VERIFY_DEFINITIONS: &str = "\
-Without --full the inputs are every number and tie of the format and their neighbours, its limits, NaNs with
-many payloads, Inf, zeros and subnormals, of both signs (of formats with more than 2^18 numbers: a sample).
+Without --full the inputs are every number and tie of the format and their neighbours, its
+limits, NaNs with many payloads, Inf, zeros and subnormals, of both signs; of formats with more
+than 2^18 numbers a sample. With it, that goes for casts with other options than the default.
 
-Exit code: 0 this tool's code equals the definition, 1 it does not, 2 wrong usage. What crates and instructions do
-otherwise is listed and is no failure.";
+Exit code: 0 this tool's code equals the definition, 1 it does not, 2 wrong usage. What crates
+and instructions do otherwise is listed and is no failure.";
 
 /// Which tensors.
 #[derive(Args)]

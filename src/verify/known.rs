@@ -28,7 +28,8 @@ const OTHER_NAN: &[Outcome] = &[Outcome::NanPayload, Outcome::NanSign];
 const PAYLOAD_KEPT: &str =
     "a NaN keeps its upper payload bits and gets the quiet bit; the definition has no payload";
 const PAYLOAD_BIT: &str = "one payload bit of a NaN shows in the code; the definition has no payload";
-const PAYLOAD_ONES: &str = "NaN codes become NaNs with all upper payload bits, of either sign";
+const PAYLOAD_ONES: &str =
+    "a NaN code becomes a NaN with its ten upper significand bits set, e4m3's 0xff without its sign";
 
 /// IEEE 754 leaves the payloads of NaNs open.
 const fn nan_of(maker: Maker, source: Source, why: &'static str) -> Known {

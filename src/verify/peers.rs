@@ -107,7 +107,7 @@ impl Function {
                 Convert::Float64(Box::new(move |xs, codes| each(xs, codes, |x| call(x).into())))
             }
             Call::Value(call) => Convert::Codes(Box::new(move |codes, values| {
-                each(codes, values, |code| call(code).to_bits())
+                each(codes, values, |code| call(code).to_bits());
             })),
         };
         Implementation::new(self.maker, self.name, convert)
@@ -187,8 +187,8 @@ fn slices(plan: &CastPlan) -> Vec<Implementation> {
     let bits = plan.target.bits;
     let at_level = |level: Level| {
         let convert: super::OnSlices<f32> = match bits {
-            ..=8 => Box::new(move |xs, codes| encode::<u8>(&cast, level, xs, codes)),
-            ..=16 => Box::new(move |xs, codes| encode::<u16>(&cast, level, xs, codes)),
+            0..=8 => Box::new(move |xs, codes| encode::<u8>(&cast, level, xs, codes)),
+            9..=16 => Box::new(move |xs, codes| encode::<u16>(&cast, level, xs, codes)),
             _ => Box::new(move |xs, codes| encode::<u32>(&cast, level, xs, codes)),
         };
         Implementation::new(Maker::Ours, format!("SIMD {}", level.name()), Convert::Float32(convert))

@@ -66,8 +66,8 @@ fn main() {
         print!("{:12} {definition:10.3}", format.name);
         for &level in &levels {
             let (encode, decode) = match format.bits {
-                ..=8 => both::<u8>(&plan, level, &values),
-                ..=16 => both::<u16>(&plan, level, &values),
+                0..=8 => both::<u8>(&plan, level, &values),
+                9..=16 => both::<u16>(&plan, level, &values),
                 _ => both::<u32>(&plan, level, &values),
             };
             print!(" {:>15}", format!("{encode:.2} ({decode:.2})"));
