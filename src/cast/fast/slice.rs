@@ -182,10 +182,10 @@ impl SliceCast {
         }
     }
 
+    /// The magnitude of the code of a value in range, and the code.
     #[inline(always)]
-    fn code<const KIND: u8, const ROUNDING: u8>(&self, bits: i32) -> u32 {
+    fn in_range<const KIND: u8, const ROUNDING: u8>(&self, bits: i32) -> (i32, i32) {
         let magnitude = bits & i32::MAX;
-        let negative = bits >> 31;
         let rounded = match KIND {
             WIDE => {
                 // Below every number lies the code 0, where the format has one for zero or not.
@@ -195,8 +195,24 @@ impl SliceCast {
             ABOVE if magnitude < self.min_normal => self.round_subnormal::<ROUNDING>(magnitude),
             _ => self.round::<ROUNDING>(magnitude),
         };
-        let sign = negative & if rounded == 0 { self.zero_sign } else { self.sign_bit };
-        let mut code = rounded | sign;
+        let sign = (bits >> 31) & if rounded == 0 { self.zero_sign } else { self.sign_bit };
+        (rounded, rounded | sign)
+    }
+
+    /// Negative if the value needs [`code`](Self::code), `rounded` being what [`in_range`](Self::in_range)
+    /// makes of it.
+    #[inline(always)]
+    fn exception<const KIND: u8>(&self, bits: i32, rounded: i32) -> i32 {
+        let special = (INFINITY - 1).wrapping_sub(bits & i32::MAX);
+        let no_number = if KIND == WIDE && bits < self.lowest { -1 } else { 0 };
+        self.max_finite.wrapping_sub(rounded) | special | no_number
+    }
+
+    #[inline(always)]
+    fn code<const KIND: u8, const ROUNDING: u8>(&self, bits: i32) -> i32 {
+        let magnitude = bits & i32::MAX;
+        let negative = bits >> 31;
+        let (rounded, mut code) = self.in_range::<KIND, ROUNDING>(bits);
         if rounded > self.max_finite {
             code = self.overflow.code(negative);
         }
@@ -209,7 +225,7 @@ impl SliceCast {
         if magnitude > INFINITY {
             code = self.nan.code(negative);
         }
-        code as u32
+        code
     }
 
     /// Exponent and significand fields → code, of normal results. Those of a NaN may wrap.
@@ -257,9 +273,33 @@ impl<C: Code, const KIND: u8, const ROUNDING: u8> Kernel for Encode<'_, C, KIND,
 
     #[inline(always)]
     fn run(self) {
-        for (x, code) in self.values.iter().zip(self.codes) {
-            *code = C::from_u32(self.cast.code::<KIND, ROUNDING>(x.to_bits() as i32));
+        let Self { cast, values, codes } = self;
+        let length = values.len().min(codes.len());
+        let (values, values_rest) = values[..length].as_chunks::<BLOCK>();
+        let (codes, codes_rest) = codes[..length].as_chunks_mut::<BLOCK>();
+        for (values, codes) in values.iter().zip(codes) {
+            let mut exceptions = 0;
+            for (x, code) in values.iter().zip(codes.iter_mut()) {
+                let bits = x.to_bits() as i32;
+                let (rounded, in_range) = cast.in_range::<KIND, ROUNDING>(bits);
+                exceptions |= cast.exception::<KIND>(bits, rounded);
+                *code = C::from_u32(in_range as u32);
+            }
+            if exceptions < 0 {
+                each::<C, KIND, ROUNDING>(&cast, values, codes);
+            }
         }
+        each::<C, KIND, ROUNDING>(&cast, values_rest, codes_rest);
+    }
+}
+
+/// Values that are first taken to be in range, all or none.
+const BLOCK: usize = 64;
+
+#[inline(always)]
+fn each<C: Code, const KIND: u8, const ROUNDING: u8>(cast: &SliceCast, values: &[f32], codes: &mut [C]) {
+    for (x, code) in values.iter().zip(codes) {
+        *code = C::from_u32(cast.code::<KIND, ROUNDING>(x.to_bits() as i32) as u32);
     }
 }
 
