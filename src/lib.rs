@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! bytes ─▶ values ─▶ casts ─▶ statistics ─▶ report
-//! error < format < tensor < {source, cast} < stats < report < pipeline < cli
+//! error < format < tensor < {source, cast} < {stats, verify} < report < pipeline < cli
 //! ```
 
 pub mod cast;
@@ -16,3 +16,4 @@ pub mod report;
 pub mod source;
 pub mod stats;
 pub mod tensor;
+pub mod verify;

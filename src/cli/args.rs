@@ -36,6 +36,7 @@ pub(super) enum Command {
     Histogram(HistogramArgs),
     Explain(ExplainArgs),
     Formats(FormatsArgs),
+    Verify(VerifyArgs),
 }
 
 /// What each format would lose: a log2-magnitude histogram with every format's limits, and the share
@@ -114,6 +115,38 @@ pub(super) struct FormatsArgs {
     #[command(flatten)]
     pub(super) output: TextOutputArgs,
 }
+
+/// Compares, on this machine, the definition of every cast with all other implementations of it: this tool's
+/// SIMD code at each level, the crates half and float8, and the processor's own conversions
+#[derive(Args)]
+#[command(
+    before_help = "Example:\n  amp-inspect verify\n  amp-inspect verify --formats float16,e5m2 --full",
+    after_help = VERIFY_DEFINITIONS
+)]
+pub(super) struct VerifyArgs {
+    /// Formats to check, by name, alias or description [default: every named one]
+    #[arg(short, long, value_name = "NAME,…", value_delimiter = ',', value_parser = format_name, help_heading = "Casts")]
+    pub(super) formats: Vec<FormatSpec>,
+    /// Try all 2^32 float32 on the default cast of each format and on each instruction (minutes a format)
+    #[arg(long, help_heading = "Casts")]
+    pub(super) full: bool,
+    /// Threads to use [default: one a core]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    pub(super) threads: Option<NonZero<usize>>,
+    /// No progress bar on standard error
+    #[arg(short, long, help_heading = "Output")]
+    pub(super) quiet: bool,
+    #[command(flatten)]
+    pub(super) output: TextOutputArgs,
+}
+
+const VERIFY_DEFINITIONS: &str = "\
+Without --full the inputs are every number and tie of the format and their neighbours, its
+limits, NaNs with many payloads, Inf, zeros and subnormals, of both signs; of formats with more
+than 2^18 numbers a sample. With it, that goes for casts with other options than the default.
+
+Exit code: 0 this tool's code equals the definition, 1 it does not, 2 wrong usage. What crates
+and instructions do otherwise is listed and is no failure.";
 
 /// Which tensors.
 #[derive(Args)]

@@ -8,6 +8,7 @@ mod histogram;
 mod inputs;
 mod output;
 mod progress;
+mod verify;
 
 use std::ffi::OsString;
 use std::io;
@@ -19,11 +20,13 @@ use clap::Parser;
 enum Outcome {
     /// Everything was done.
     Done,
+    /// Everything was done, and something is wrong.
+    Findings,
     /// The result was given, but some of the input could not be read.
     Incomplete,
 }
 
-/// Runs the program: 0 done, 2 wrong usage or something that could not be read or written.
+/// Runs the program: 0 done, 1 findings, 2 wrong usage or something that could not be read or written.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match args::Cli::try_parse_from(explain::shield(arguments)) {
         Ok(cli) => cli,
@@ -40,9 +43,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Histogram(args) => histogram::run(args),
         args::Command::Explain(args) => explain::run(args),
         args::Command::Formats(args) => formats::run(args),
+        args::Command::Verify(args) => verify::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Findings) => ExitCode::from(1),
         Ok(Outcome::Incomplete) => ExitCode::from(2),
         Err(error) => {
             output::complain(&error.to_string());

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Bytes read so far, out of a known total. Drawn only on a terminal.
+/// Work done so far, out of a known total. Drawn only on a terminal.
 pub(super) struct Progress {
     bar: ProgressBar,
     wanted: bool,
@@ -18,18 +18,28 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    /// Of bytes read.
     pub(super) fn new(total_bytes: u64, quiet: bool) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(total_bytes), ProgressDrawTarget::hidden());
         let template = "{bar:30} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
+        Self::with_template(total_bytes, template, quiet)
+    }
+
+    /// Of inputs tried.
+    pub(super) fn of_inputs(total: u64, quiet: bool) -> Self {
+        Self::with_template(total, "{bar:30} {percent} % of {human_len} inputs, {eta} left", quiet)
+    }
+
+    fn with_template(total: u64, template: &str, quiet: bool) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
         let wanted = !quiet && std::io::stderr().is_terminal();
         Self { bar, wanted, started: Instant::now(), shown: Once::new() }
     }
 
-    /// Counts `bytes` more.
-    pub(super) fn add(&self, bytes: u64) {
-        self.bar.inc(bytes);
+    /// Counts `units` more.
+    pub(super) fn add(&self, units: u64) {
+        self.bar.inc(units);
         if self.wanted && self.started.elapsed() > PATIENCE {
             self.shown.call_once(|| self.bar.set_draw_target(ProgressDrawTarget::stderr()));
         }

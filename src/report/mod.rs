@@ -12,6 +12,7 @@ pub mod picture;
 pub mod save;
 pub mod style;
 mod table;
+pub mod verify;
 
 use std::io::{self, Write};
 

@@ -2,7 +2,10 @@
 //!
 //! A kernel is ordinary safe code over blocks of numbers; the compiler vectorises one copy of it for each
 //! [`Level`]. Every copy does the same operations in the same order, so results are the same bytes on
-//! every level. This is the only file of the crate's own numerics that needs `unsafe`.
+//! every level. [`slice`] has the casts themselves, [`hardware`] those that the processor brings along.
+
+pub mod hardware;
+pub mod slice;
 
 use std::sync::OnceLock;
 
