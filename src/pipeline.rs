@@ -1,7 +1,7 @@
 //! The spine: for each tensor read → decode → observe, in parallel, merged in the order of the file.
 //!
 //! The work is cut at fixed places, so the same input gives the same result for any number of threads,
-//! and memory is bounded by threads × segment whatever the size of the file.
+//! and memory depends on threads and segments, not on the size of the file.
 
 mod blocks;
 

@@ -56,7 +56,7 @@ fn one_sentence_and_code_two_for_what_cannot_be_read() {
     fails(&["histogram", "nothing*.npy"], "nothing*.npy: matches no file");
     fails(
         &["histogram", GPT, "--tensor", "^no such name$"],
-        "no tensor is left to read: check --tensor, --exclude and --dtype",
+        "no tensor is left to read: check --tensor and --exclude",
     );
     let folder = tempfile::tempdir().unwrap();
     let cut = folder.path().join("cut.npy");
@@ -169,7 +169,7 @@ fn an_output_that_cannot_be_written_fails_before_the_work() {
     let output = run(&["histogram", ONE, "--save", "a.docx"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("cannot save this kind of file; the extensions are .json, .csv"));
-    fails(&["histogram", ONE, "--save", "testdata.json/"], "testdata.json/: cannot save: not a directory");
+    fails(&["histogram", ONE, "--save", "testdata.json/"], "testdata.json/: cannot save: it is a directory");
 }
 
 #[test]
@@ -322,4 +322,75 @@ fn a_wrong_block_format_is_named() {
     assert_eq!(output.status.code(), Some(2));
     let said = "block format 'mxfp8:te': 'te' is none of its scale recipes floor, ceil, even, rceil";
     assert!(stderr(&output).contains(said), "{}", stderr(&output));
+}
+
+/// A Fortran-order array of 3 × 4 × 5 ones, whose tiles of several rows cannot be read.
+fn fortran_cube(folder: &Path) -> String {
+    let path = folder.join("cube.npy");
+    let mut bytes = b"\x93NUMPY\x01\x00\x3e\x00".to_vec();
+    bytes.extend(
+        format!("{:<61}\n", "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 4, 5), }").as_bytes(),
+    );
+    (0..60).for_each(|_| bytes.extend(1_f32.to_le_bytes()));
+    std::fs::write(&path, bytes).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn blocks_that_cannot_be_read_leave_the_other_formats_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = fortran_cube(folder.path());
+    let output = run(&["histogram", &path, "-f", "float16,e4m3fn:2x2,mxfp8", "--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let cells = report["total"]["formats"].as_array().unwrap();
+    assert_eq!(cells[0]["normal"], 60);
+    assert_eq!(cells[1]["underflow_pct"], Value::Null);
+    assert_eq!(cells[2]["overflow_pct"], 0.0);
+    assert!(stderr(&output).contains("cannot be read in Fortran order"), "{}", stderr(&output));
+}
+
+#[test]
+fn csv_too_may_lose_its_reader() {
+    let mut child = command(&["histogram", GPT, "--csv"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_file_that_is_named_twice_counts_once() {
+    let output = run(&["histogram", ONE, ONE, "testdata/gpt/h0*.npy", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["total"]["elements"], 16384);
+    assert_eq!(stderr(&output), "note: 2 paths name a file that is read already\n");
+}
+
+#[test]
+fn every_problem_is_told_when_nothing_is_left() {
+    let output = run(&["histogram", "a.npy", "b.npy"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("a.npy: ") && stderr(&output).contains("b.npy: "),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn block_formats_say_which_options_they_do_without() {
+    let output = run(&["histogram", ONE, "-f", "mxfp8", "--overflow", "ieee", "--ftz"]);
+    let note = "note: block formats always round to nearest even and saturate: without --overflow, --ftz\n";
+    assert_eq!(stderr(&output), note);
+}
+
+#[test]
+fn advice_is_given_only_where_it_holds() {
+    let advice = |arguments: &[&str]| {
+        let output = run(&[&["histogram", GPT, "-f", "float16", "--json"], arguments].concat());
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["findings"].to_string()
+    };
+    assert!(advice(&[]).contains("a scale between 2^11 and 2^16"));
+    assert!(!advice(&["--ftz"]).contains("a scale between"), "{}", advice(&["--ftz"]));
+    assert!(!advice(&["--rounding", "toward-zero"]).contains("a scale between"));
 }

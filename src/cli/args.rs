@@ -194,11 +194,11 @@ pub(super) struct CastArgs {
     #[arg(long, value_name = "MODE", value_parser = rounding_parser(), long_help = rounding_help(), hide_possible_values = true)]
     pub(super) rounding: Option<RoundingArg>,
     /// Random bits of stochastic rounding [default: as NVIDIA's cvt.rs takes for the format]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32), requires = "rounding")]
     pub(super) random_bits: Option<u32>,
-    /// Seed of stochastic rounding
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(super) seed: u64,
+    /// Seed of stochastic rounding [default: 0]
+    #[arg(long, value_name = "N", requires = "rounding")]
+    pub(super) seed: Option<u64>,
     /// Flush subnormal results to zero
     #[arg(long)]
     pub(super) ftz: bool,
@@ -299,9 +299,9 @@ fn scale(text: &str) -> Result<f32, String> {
         Some(exponent) => exponent.parse::<i32>().map(|exponent| 2_f32.powi(exponent)).ok(),
         None => text.parse::<f32>().ok(),
     };
-    parsed.filter(|scale| scale.is_normal() && *scale > 0.0).ok_or_else(|| {
-        "a scale is a positive number in the range of a 32-bit float, such as 65536 or 2^16".into()
-    })
+    parsed
+        .filter(|scale| scale.is_normal() && *scale > 0.0)
+        .ok_or_else(|| "a scale is a positive normal 32-bit float, such as 65536 or 2^16".into())
 }
 
 /// A rounding mode as typed; stochastic rounding becomes one for each format.

@@ -34,6 +34,23 @@ impl CastArgs {
         self.targets().into_iter().map(plain).collect()
     }
 
+    /// What the options asked for that block formats do not do.
+    pub(super) fn ignored_by_blocks(&self) -> Option<String> {
+        let blocks = self.formats.iter().any(|named| matches!(named, Named::Block(_)));
+        let options = [
+            (self.profile.is_some(), "--profile"),
+            (self.overflow.is_some(), "--overflow"),
+            (self.rounding.is_some(), "--rounding"),
+            (self.ftz, "--ftz"),
+            (self.daz, "--daz"),
+        ];
+        let given: Vec<&str> =
+            options.into_iter().filter_map(|(given, name)| given.then_some(name)).collect();
+        (blocks && !given.is_empty()).then(|| {
+            format!("block formats always round to nearest even and saturate: without {}", given.join(", "))
+        })
+    }
+
     fn plan(&self, target: FormatSpec) -> CastPlan {
         let stack = self.profile.map_or_else(|| CastPlan::new(target), |profile| profile.plan(target));
         CastPlan {
@@ -42,7 +59,7 @@ impl CastArgs {
                 Some(RoundingArg::Fixed(mode)) => mode,
                 Some(RoundingArg::Stochastic) => Rounding::stochastic(&target, self.random_bits),
             },
-            seed: self.seed,
+            seed: self.seed.unwrap_or(0),
             overflow: self.overflow.unwrap_or(stack.overflow),
             flush_subnormal_results: self.ftz,
             flush_subnormal_inputs: self.daz,

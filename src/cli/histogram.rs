@@ -27,7 +27,8 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     let inputs = Inputs::open(input);
     let (selected, notices, mut problems) = inputs.select();
     problems.splice(0..0, inputs.problems.iter().cloned());
-    let notices: Vec<String> = inputs.notices.iter().cloned().chain(notices).collect();
+    let notices: Vec<String> =
+        inputs.notices.iter().cloned().chain(notices).chain(cast.ignored_by_blocks()).collect();
     notices.iter().for_each(|notice| outputs.notice(notice));
     super::inputs::require(&selected, &inputs, &problems)?;
 
@@ -49,11 +50,8 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     let mut blocks =
         pipeline::run_blocks(&readable, &block_plans, threads, |bytes| progress.add(bytes)).into_iter();
     progress.finish();
-    // One result for each tensor: the blocks of those that the first pass could read follow in order.
-    let results = results.into_iter().map(|result| {
-        let stats = result?;
-        blocks.next().unwrap_or(Ok(Vec::new())).map(|blocks| (stats, blocks))
-    });
+    // The blocks of the tensors that the first pass could read follow in order.
+    let results = results.into_iter().map(|result| Ok((result?, blocks.next().unwrap_or_default())));
 
     let mut report = HistogramReport::new(targets, options(&cast, inputs.filters(), sort));
     report.inputs = inputs.dumps().map(|(path, metadata)| Input::new(path, metadata.to_vec())).collect();
@@ -61,12 +59,13 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     let mut total_blocks = vec![BlockStats::default(); block_plans.len()];
     for ((task, dump), result) in tasks.iter().zip(dumps).zip(results) {
         match result {
-            Ok((stats, blocks)) => {
+            Ok((stats, (blocks, failures))) => {
+                problems.extend(failures.into_iter().map(|error| error.in_file(inputs.path(dump))));
                 report.push(dump, &task.info, &stats, &blocks);
                 total.merge(&stats);
                 total_blocks.iter_mut().zip(&blocks).for_each(|(sum, blocks)| sum.merge_tensor(blocks));
             }
-            Err(error) => problems.push(error.in_file(inputs.path(dump))),
+            Err::<_, Error>(error) => problems.push(error.in_file(inputs.path(dump))),
         }
     }
     report.conclude(&total, &total_blocks);
@@ -87,7 +86,8 @@ fn options(cast: &CastArgs, input: &InputArgs, sort: Sort) -> Options {
             Some(RoundingArg::Fixed(mode)) => mode.name(),
             Some(RoundingArg::Stochastic) => "stochastic",
         },
-        seed: cast.seed,
+        seed: cast.seed.unwrap_or(0),
+        random_bits: cast.random_bits,
         ftz: cast.ftz,
         daz: cast.daz,
         dtype: input.dtype.as_ref().map(|dtype| dtype.name().to_owned()),

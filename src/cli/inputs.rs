@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::args::InputArgs;
+use super::output::complain;
 use crate::error::{Error, Result, escape};
 use crate::pipeline::Task;
 use crate::source::{TensorSource, discover, open};
@@ -34,6 +35,9 @@ impl Inputs {
             let (files, are) =
                 if found.skipped == 1 { ("file", "is no dump") } else { ("files", "are no dumps") };
             inputs.notices.push(format!("skipped {} {files} that {are}", found.skipped));
+        }
+        if found.repeated > 0 {
+            inputs.notices.push(format!("{} paths name a file that is read already", found.repeated));
         }
         for path in found.files {
             match open(&path) {
@@ -97,15 +101,15 @@ impl Inputs {
     }
 }
 
-/// `skipped 5 tensors that hold no floating-point numbers: 3 I64, 2 BOOL`
+/// `skipped 5 tensors whose type names no floating-point format: 3 I64, 2 BOOL`
 fn skipped_types(skipped: &BTreeMap<&str, u64>) -> Option<String> {
     let total: u64 = skipped.values().sum();
     let types: Vec<String> =
         skipped.iter().map(|(dtype, count)| format!("{count} {}", escape(dtype))).collect();
-    let (tensors, hold) = if total == 1 { ("tensor", "holds") } else { ("tensors", "hold") };
+    let tensors = if total == 1 { "tensor" } else { "tensors" };
     (total > 0).then(|| {
         format!(
-            "skipped {total} {tensors} that {hold} no floating-point numbers: {} (--dtype reads codes as a format)",
+            "skipped {total} {tensors} whose type names no floating-point format: {} (--dtype reads such codes)",
             types.join(", ")
         )
     })
@@ -116,10 +120,15 @@ pub(super) fn require(selected: &[Selected<'_>], inputs: &Inputs, problems: &[Er
     if !selected.is_empty() {
         return Ok(());
     }
-    // The reason is the first problem, if there was one.
-    Err(match problems.first() {
-        Some(problem) => problem.clone(),
-        None if inputs.dumps.is_empty() => Error::new("found no dump to read"),
-        None => Error::new("no tensor is left to read: check --tensor, --exclude and --dtype"),
+    let filters = &inputs.filters;
+    let filtered = filters.tensor.is_some() || filters.exclude.is_some();
+    Err(match problems {
+        [others @ .., last] => {
+            others.iter().for_each(|problem| complain(&problem.to_string()));
+            last.clone()
+        }
+        [] if inputs.dumps.is_empty() => Error::new("found no dump to read"),
+        [] if filtered => Error::new("no tensor is left to read: check --tensor and --exclude"),
+        [] => Error::new("found no tensor of floating-point numbers"),
     })
 }

@@ -37,15 +37,13 @@ impl Outputs {
         }
     }
 
-    /// Saves the files, then writes the result to standard output.
+    /// Writes the result to standard output and saves the files. A file that cannot be saved does not keep
+    /// the others back.
     pub(super) fn write<R: Report>(
         self,
         report: &R,
         terminal: impl FnOnce(&R, &View, &mut dyn Write) -> io::Result<()>,
     ) -> Result<()> {
-        for target in self.targets {
-            target.save(report)?;
-        }
         let stdout = io::stdout();
         let view = View {
             width: width(),
@@ -56,7 +54,7 @@ impl Outputs {
             },
             top: self.args.top,
         };
-        let mut out = BufWriter::new(stdout.lock());
+        let mut out = BufWriter::new(Pipe(stdout.lock()));
         let written = if self.args.json {
             report.json(&mut out)
         } else if self.args.csv {
@@ -64,11 +62,30 @@ impl Outputs {
         } else {
             terminal(report, &view, &mut out)
         };
-        match written.and_then(|()| out.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                Err(Error::io("cannot write to standard output", &error))
-            }
-            _ => Ok(()),
+        let written = written.and_then(|()| out.flush());
+        let mut outcome = written.map_err(|error| Error::io("cannot write to standard output", &error));
+        for target in self.targets {
+            outcome = outcome.and(target.save(report));
+        }
+        outcome
+    }
+}
+
+/// A stream whose reader may hang up: that is no failure, and the rest is dropped.
+struct Pipe<W: Write>(W);
+
+impl<W: Write> Write for Pipe<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            outcome => outcome,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            outcome => outcome,
         }
     }
 }

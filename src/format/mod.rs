@@ -1,7 +1,7 @@
 //! What a number format is: eleven scalars, from which every limit follows; and what a block format is.
 //!
-//! A format is a row of [`table::FORMATS`] or a name such as `e5m3fn` typed by a user; no function of
-//! this crate asks for a particular format. Field names follow IEEE 754-2019: precision counts the
+//! A format is a row of [`table::FORMATS`] or a name such as `e5m3fn` typed by a user; nothing that decodes,
+//! rounds or counts asks for a particular format. Field names follow IEEE 754-2019: precision counts the
 //! implicit bit, exponents are those of 1.x·2^e.
 
 pub mod block;

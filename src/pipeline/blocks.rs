@@ -22,7 +22,7 @@ pub fn run_blocks(
     plans: &[BlockPlan],
     threads: NonZero<usize>,
     read: impl Fn(u64) + Sync,
-) -> Vec<Result<Vec<BlockStats>>> {
+) -> Vec<(Vec<BlockStats>, Vec<Error>)> {
     let shapes = block_shapes(plans);
     let of_shape = |shape: BlockShape| plans.iter().filter(move |plan| plan.spec.shape == shape);
     // Rectangles in a segment depend on the tensor and the shape alone, so that results do not depend on
@@ -58,19 +58,19 @@ pub fn run_blocks(
     let mut finished = finished.into_iter();
     let results = tasks.iter().map(|(task, _)| {
         let mut stats = vec![BlockStats::default(); plans.len()];
-        let mut outcome = Ok(());
+        let mut failures = Vec::new();
         for (&shape, result) in shapes.iter().zip(finished.by_ref()) {
             let places = stats.iter_mut().zip(plans).filter(|(_, plan)| plan.spec.shape == shape);
             match result {
                 Ok(found) => places.zip(found).for_each(|((place, _), stats)| *place = stats),
-                Err(error) => outcome = outcome.and(Err(error.in_tensor(&task.info.name))),
+                Err(error) => failures.push(error.in_tensor(&task.info.name)),
             }
         }
         if task.source.column_major(task.index) {
             let worst = stats.iter_mut().flat_map(|stats| &mut stats.worst);
             worst.for_each(|block| block.first = row_major(&task.info.shape, block.first));
         }
-        outcome.map(|()| stats)
+        (stats, failures)
     });
     results.collect()
 }

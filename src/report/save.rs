@@ -12,7 +12,6 @@ use crate::error::{Error, Result};
 pub struct Target {
     path: PathBuf,
     output: &'static Output,
-    temporary: NamedTempFile,
 }
 
 impl Target {
@@ -34,10 +33,19 @@ impl Target {
             let why = format!("cannot save: this command draws no picture; the extensions are {known}");
             return Err(Error::new(why).in_file(path));
         }
-        if path.is_dir() {
+        if path.is_dir() || path.to_string_lossy().ends_with(std::path::is_separator) {
             return Err(Error::new("cannot save: it is a directory").in_file(path));
         }
-        let folder = match path.parent() {
+        // What a link points to is replaced, and not the link.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let target = Self { path, output };
+        // Tried and taken away again: an interrupted run must not leave it behind.
+        target.temporary()?;
+        Ok(target)
+    }
+
+    fn temporary(&self) -> Result<NamedTempFile> {
+        let folder = match self.path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
@@ -46,21 +54,20 @@ impl Target {
         // Temporary files are private by default; a saved report is an ordinary file under the umask.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let temporary =
-            builder.tempfile_in(folder).map_err(|error| Error::io("cannot save", &error).in_file(path))?;
-        Ok(Self { path: path.to_owned(), output, temporary })
+        builder.tempfile_in(folder).map_err(|error| Error::io("cannot save", &error).in_file(&self.path))
     }
 
     /// Renders `report` and puts it in place.
     ///
     /// # Errors
     /// The file cannot be written; nothing is left behind.
-    pub fn save(mut self, report: &dyn Report) -> Result<()> {
-        let mut out = BufWriter::new(&mut self.temporary);
+    pub fn save(self, report: &dyn Report) -> Result<()> {
+        let mut temporary = self.temporary()?;
+        let mut out = BufWriter::new(&mut temporary);
         let rendered = (self.output.render)(report, &mut out).and_then(|()| out.flush());
         drop(out);
         rendered.map_err(|error| Error::io("cannot save", &error).in_file(&self.path))?;
-        let persisted = self.temporary.persist(&self.path);
+        let persisted = temporary.persist(&self.path);
         persisted.map_err(|failed| Error::io("cannot save", &failed.error).in_file(&self.path))?;
         Ok(())
     }

@@ -18,7 +18,9 @@ pub struct Discovery {
     pub skipped: u64,
     /// Paths that stand for nothing, and directories or files that cannot be read.
     pub problems: Vec<Error>,
-    /// Where the files found in directories really are.
+    /// Number of files that were found more than once and are taken once.
+    pub repeated: u64,
+    /// Where the files really are.
     real_paths: HashSet<PathBuf>,
 }
 
@@ -40,7 +42,7 @@ pub fn discover(paths: &[PathBuf]) -> Discovery {
                 found.problems.push(Error::io("cannot open the file", &error).in_file(path));
             }
             (Ok(metadata), _) if metadata.is_dir() => found.walk(path),
-            (Ok(_), _) => found.files.push(path.clone()),
+            (Ok(_), _) => found.take(path.clone()),
         }
     }
     found
@@ -60,7 +62,7 @@ impl Discovery {
             any = true;
             match entry {
                 Ok(path) if path.is_dir() => self.walk(&path),
-                Ok(path) => self.files.push(path),
+                Ok(path) => self.take(path),
                 Err(error) => {
                     self.problems
                         .push(Error::io("cannot read the directory", error.error()).in_file(error.path()));
@@ -79,8 +81,7 @@ impl Discovery {
                 Ok(entry) if entry.file_type().is_dir() => {}
                 Ok(entry) if !entry.file_type().is_file() => self.skipped += 1,
                 Ok(entry) => match is_dump(entry.path()) {
-                    Ok(true) if self.is_known(entry.path()) => {}
-                    Ok(true) => self.files.push(entry.into_path()),
+                    Ok(true) => self.take(entry.into_path()),
                     Ok(false) => self.skipped += 1,
                     Err(error) => self.problems.push(error.in_file(entry.path())),
                 },
@@ -102,10 +103,14 @@ impl Discovery {
 }
 
 impl Discovery {
-    /// Whether this file has been taken already under another name: a link such as `latest` must not make
-    /// its target count twice.
-    fn is_known(&mut self, path: &Path) -> bool {
-        path.canonicalize().is_ok_and(|real| !self.real_paths.insert(real))
+    /// Takes a file, unless it has been taken already under this or another name: neither overlapping
+    /// arguments nor a link such as `latest` may make it count twice.
+    fn take(&mut self, path: PathBuf) {
+        if path.canonicalize().is_ok_and(|real| !self.real_paths.insert(real)) {
+            self.repeated += 1;
+        } else {
+            self.files.push(path);
+        }
     }
 }
 

@@ -6,6 +6,9 @@ use crate::format::{FormatSpec, exponent_of, pow2};
 /// Largest share of the nonzero values that may be flushed at a scale called safe: 1 in 10,000.
 pub const MAX_FLUSHED_SHARE: f64 = 1e-4;
 
+/// log2 of the smallest scale that is a normal f32.
+const SMALLEST_SCALE: i32 = -126;
+
 /// The power-of-two scales 2^`smallest` … 2^`largest` at which a cast to nearest flushes at most
 /// [`MAX_FLUSHED_SHARE`] of the nonzero values and overflows none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +25,13 @@ impl SafeScales {
         let largest = largest_without_overflow(source, format)?;
         let allowed = (MAX_FLUSHED_SHARE * source.nonzero_finite() as f64) as u64;
         // More scale never flushes more, so the safe ones end at `largest` and begin where it gets too much.
-        let lowest = largest.min(i32::from(i8::MIN));
         let smallest =
-            (lowest..=largest).rev().take_while(|&k| flushed(source, format, k) <= allowed).last()?;
+            (SMALLEST_SCALE..=largest).rev().take_while(|&k| flushed(source, format, k) <= allowed).last()?;
         Some(Self { smallest, largest })
     }
 }
 
-/// log2 of the largest power-of-two scale at which nothing overflows, at most 127 (f32's range).
+/// log2 of the largest power-of-two scale that is a normal f32 and at which nothing overflows.
 pub fn largest_without_overflow(source: &SourceStats, format: &FormatSpec) -> Option<i32> {
     let amax = source.amax().filter(|&amax| amax > 0.0)?;
     let limit = format.overflow_threshold();
@@ -38,7 +40,11 @@ pub fn largest_without_overflow(source: &SourceStats, format: &FormatSpec) -> Op
         product < limit || (product == limit && !format.overflow_includes_tie())
     };
     let estimate = exponent_of(limit) - exponent_of(amax);
-    (estimate - 1..=estimate + 1).rev().find(|&k| fits(k)).map(|k| k.clamp(-126, 127))
+    (estimate - 1..=estimate + 1)
+        .rev()
+        .find(|&k| fits(k))
+        .map(|k| k.min(127))
+        .filter(|&k| k >= SMALLEST_SCALE)
 }
 
 /// Number of nonzero elements that a cast to nearest flushes to zero at the scale 2^`k`.

@@ -41,15 +41,25 @@ impl Grid {
                 (axis, if axis == last { (1, length.into()) } else { (length.into(), 1) })
             }
         };
-        let product = |part: &[u64]| part.iter().product::<u64>();
+        // Extents beside a 0 may be so large that their product is no u64.
+        let empty = shape.contains(&0);
+        let product = |part: &[u64]| if empty { 0 } else { part.iter().product::<u64>() };
         let (matrices, rows, columns) = if axis == last {
-            (1, product(&shape[..last]), shape.last().copied().unwrap_or(1))
+            (1, product(&shape[..last]), if empty { 0 } else { shape.last().copied().unwrap_or(1) })
         } else {
-            (product(&shape[..axis]), shape[axis], product(&shape[axis + 1..]))
+            (product(&shape[..axis]), if empty { 0 } else { shape[axis] }, product(&shape[axis + 1..]))
         };
-        let (tall, wide) = block;
-        let width = if tall * columns <= BUDGET { columns } else { (BUDGET / (tall * wide)).max(1) * wide };
-        let height = if width >= columns { (BUDGET / (tall * columns).max(1)).max(1) * tall } else { tall };
+        let (tall, wide): (u64, u64) = block;
+        let width = if tall.saturating_mul(columns) <= BUDGET {
+            columns
+        } else {
+            (BUDGET / (tall * wide)).max(1) * wide
+        };
+        let height = if width >= columns {
+            (BUDGET / tall.saturating_mul(columns).max(1)).max(1) * tall
+        } else {
+            tall
+        };
         Self { matrices, rows, columns, block, rectangle: (height.min(rows), width.min(columns)) }
     }
 

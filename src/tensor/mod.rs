@@ -44,7 +44,7 @@ impl TensorInfo {
             Dtype::InByte(format) if format.bits == 4 && stored == 4 => tensor.dtype = Dtype::Float(*format),
             Dtype::Float(_) if wanted == 4 && stored == 8 => {
                 tensor.dtype = target.clone();
-                tensor.elements *= 2;
+                tensor.elements = tensor.elements.saturating_mul(2);
                 match tensor.shape.last_mut() {
                     Some(last) => *last = last.saturating_mul(2),
                     None => tensor.shape.push(2),

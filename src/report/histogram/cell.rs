@@ -142,8 +142,10 @@ impl Cell {
         blocks: Option<Blocks>,
     ) -> Self {
         let classes = &stats.classes;
-        let of_nonzero = |part| pct(part, source.nonzero_finite());
-        let of_all = |part| pct(part, source.elements);
+        // Where the blocks of a tensor could not be read, no share is known.
+        let complete = classes.total() == source.elements;
+        let of_nonzero = |part| pct(part, source.nonzero_finite()).filter(|_| complete);
+        let of_all = |part| pct(part, source.elements).filter(|_| complete);
         Self {
             format,
             underflow: classes.underflow,

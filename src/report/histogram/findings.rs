@@ -1,7 +1,7 @@
 //! What the figures mean, in sentences, each derived from the counts.
 
 use super::{Cell, FormatRow, HistogramReport};
-use crate::cast::Target;
+use crate::cast::{CastPlan, Rounding, Target};
 use crate::report::number::{count, percent, short};
 use crate::stats::SourceStats;
 use crate::stats::scales::{MAX_FLUSHED_SHARE, SafeScales, flushed, largest_without_overflow};
@@ -12,14 +12,14 @@ pub(super) fn findings(report: &HistogramReport, source: &SourceStats) -> Vec<St
     let not_finite = source.nan + source.inf();
     if not_finite > 0 {
         sentences.push(format!(
-            "{} of the stored values {} NaN or Inf already: no format and no scale changes that.",
+            "{} of the stored values {} NaN or Inf already and {} counted apart.",
             count(not_finite),
+            if not_finite == 1 { "is" } else { "are" },
             if not_finite == 1 { "is" } else { "are" },
         ));
     }
     if source.nonzero_finite() == 0 {
         sentences.push("There is no finite nonzero value to cast.".into());
-        return sentences;
     }
     let verdicts: Vec<Verdict<'_>> = report
         .formats
@@ -29,8 +29,12 @@ pub(super) fn findings(report: &HistogramReport, source: &SourceStats) -> Vec<St
         .collect();
     sentences.extend(verdicts.iter().filter_map(Verdict::helped_by_a_scale));
     sentences.extend(hopeless(&verdicts));
+    sentences.extend(verdicts.iter().filter_map(Verdict::lost_without_advice));
     sentences.extend(verdicts.iter().filter_map(Verdict::lost_in_blocks));
-    sentences.extend(kept(&verdicts));
+    sentences.extend(verdicts.iter().filter_map(Verdict::lost_signs));
+    if source.nonzero_finite() > 0 {
+        sentences.extend(kept(&verdicts));
+    }
     sentences
 }
 
@@ -49,23 +53,36 @@ enum Fate {
     NeedsScale(SafeScales),
     /// None would. The most that fits without overflow still flushes this many.
     NoScale { flushed: u64 },
+    /// Some of it could not be read.
+    Unknown,
+    /// It loses some, and what other scales would do does not follow from the histogram.
+    Loses,
     /// Its scales follow the values, and it loses some all the same.
     LosesInBlocks,
+    /// It has no sign, and this many values are negative.
+    LosesSigns { negative: u64 },
 }
 
 impl<'a> Verdict<'a> {
     fn new(row: &'a FormatRow, cell: &'a Cell, source: &SourceStats) -> Self {
         let nonzero = source.nonzero_finite();
-        let keeps = cell.overflow == 0 && cell.underflow as f64 <= MAX_FLUSHED_SHARE * nonzero as f64;
+        let few = cell.underflow as f64 <= MAX_FLUSHED_SHARE * nonzero as f64;
+        let keeps = few && cell.overflow == 0 && cell.left_out_of_errors == 0;
+        let negative = source.binades.iter().map(|(_, binade)| binade.negative).sum();
+        let unknown = nonzero > 0 && cell.underflow_pct.is_none();
         let fate = match &row.target {
+            _ if unknown => Fate::Unknown,
+            Target::Plain(plan) if !plan.target.signed && negative > 0 => Fate::LosesSigns { negative },
             _ if keeps => Fate::Keeps,
             Target::Block(_) => Fate::LosesInBlocks,
+            // The thresholds that the advice rests on are those of rounding to nearest.
+            Target::Plain(plan) if !rounds_plainly(plan) => Fate::Loses,
             Target::Plain(plan) => match SafeScales::find(source, &plan.target) {
                 Some(scales) => Fate::NeedsScale(scales),
-                None => {
-                    let best = largest_without_overflow(source, &plan.target).unwrap_or(0);
-                    Fate::NoScale { flushed: flushed(source, &plan.target, best) }
-                }
+                None => match largest_without_overflow(source, &plan.target) {
+                    Some(best) => Fate::NoScale { flushed: flushed(source, &plan.target, best) },
+                    None => Fate::Loses,
+                },
             },
         };
         Self { row, cell, nonzero, fate }
@@ -83,6 +100,15 @@ impl<'a> Verdict<'a> {
             self.row.name,
             self.losses()
         ))
+    }
+
+    fn lost_without_advice(&self) -> Option<String> {
+        matches!(self.fate, Fate::Loses).then(|| format!("{} {}.", self.row.name, self.losses()))
+    }
+
+    fn lost_signs(&self) -> Option<String> {
+        let Fate::LosesSigns { negative } = self.fate else { return None };
+        Some(format!("{} has no sign: those of {} negative values are lost.", self.row.name, count(negative)))
     }
 
     /// What a block format loses, and whether that is whole blocks.
@@ -105,6 +131,7 @@ impl<'a> Verdict<'a> {
     fn losses(&self) -> String {
         let share = |part| format!("{} %", percent(part, self.nonzero));
         match (self.cell.underflow, self.cell.overflow) {
+            (0, 0) => "loses no nonzero value".into(),
             (under, 0) => format!("loses {} of the nonzero values to zero", share(under)),
             (0, over) => format!("loses {} of the nonzero values to overflow", share(over)),
             (under, over) => {
@@ -118,6 +145,10 @@ impl<'a> Verdict<'a> {
     }
 }
 
+fn rounds_plainly(plan: &CastPlan) -> bool {
+    plan.rounding == Rounding::NearestEven && !plan.flush_subnormal_results && !plan.flush_subnormal_inputs
+}
+
 /// The formats that keep the values, with the price in precision.
 fn kept(verdicts: &[Verdict<'_>]) -> Option<String> {
     let keeping: Vec<_> = verdicts.iter().filter(|verdict| matches!(verdict.fate, Fate::Keeps)).collect();
@@ -127,7 +158,8 @@ fn kept(verdicts: &[Verdict<'_>]) -> Option<String> {
             Some(sqnr) if sqnr.0.is_finite() => {
                 format!("{} (SQNR {} dB)", verdict.row.name, short(sqnr.0, 3))
             }
-            _ => format!("{} (exactly)", verdict.row.name),
+            Some(_) => format!("{} (exactly)", verdict.row.name),
+            None => verdict.row.name.to_owned(),
         })
         .collect();
     let all = keeping.iter().all(|verdict| verdict.cell.underflow == 0);

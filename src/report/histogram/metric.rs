@@ -96,7 +96,7 @@ impl Ord for Descending {
 }
 
 impl Metric {
-    /// How bad the cell is; undefined is best.
+    /// How bad the cell is.
     fn badness(self, cell: &Cell) -> f64 {
         let value = |num: Option<Num>| num.map(|num| num.0);
         let badness = match self {
@@ -110,7 +110,8 @@ impl Metric {
             Self::MaxRel => value(cell.max_rel),
             Self::Headroom => value(cell.headroom_log2).map(|bits| -bits),
         };
-        badness.unwrap_or(f64::NEG_INFINITY)
+        // Undefined is best for want of values, but worst where all of them became Inf or NaN.
+        badness.unwrap_or(if cell.left_out_of_errors > 0 { f64::INFINITY } else { f64::NEG_INFINITY })
     }
 
     /// The figure for a table, without its unit.

@@ -49,6 +49,7 @@ pub struct HistogramReport {
 #[derive(Clone, Debug, Serialize)]
 pub struct Options {
     /// Factor applied to every element before the cast.
+    #[serde(serialize_with = "exactly")]
     pub scale: f32,
     /// Software stack whose casts these are, if one was named.
     pub profile: Option<&'static str>,
@@ -56,6 +57,8 @@ pub struct Options {
     pub rounding: &'static str,
     /// Seed of stochastic rounding.
     pub seed: u64,
+    /// Random bits of stochastic rounding, if not as many as the hardware takes for the format.
+    pub random_bits: Option<u32>,
     /// Whether subnormal results become zero.
     pub ftz: bool,
     /// Whether subnormal inputs are taken for zero.
@@ -81,6 +84,7 @@ impl Options {
             profile: None,
             rounding: Rounding::NearestEven.name(),
             seed: 0,
+            random_bits: None,
             ftz: false,
             daz: false,
             overflow: "default",
@@ -265,6 +269,11 @@ where
         map.serialize_entry(key, value)?;
     }
     map.end()
+}
+
+/// The f32 as it is, with all its decimals: from fewer the figures cannot be computed again.
+fn exactly<S: serde::Serializer>(scale: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((*scale).into())
 }
 
 fn sort_name<S: serde::Serializer>(sort: &Sort, serializer: S) -> Result<S::Ok, S::Error> {
