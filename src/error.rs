@@ -8,15 +8,6 @@ use std::path::{Path, PathBuf};
 /// Shorthand for results that fail with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A place inside a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Position {
-    /// Byte offset from the start of the file.
-    Byte(u64),
-    /// Line number, counted from 1.
-    Line(u64),
-}
-
 /// One failure, told as `path: tensor 'name': byte 12: what is wrong`.
 ///
 /// ```
@@ -29,13 +20,14 @@ pub struct Error {
     what: String,
     path: Option<PathBuf>,
     tensor: Option<String>,
-    position: Option<Position>,
+    /// Offset from the start of the file.
+    byte: Option<u64>,
 }
 
 impl Error {
     /// An error that says what is wrong; the place is added by the `in_` and `at_` methods.
     pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), path: None, tensor: None, position: None }
+        Self { what: what.into(), path: None, tensor: None, byte: None }
     }
 
     /// Words an operating system error without its `(os error N)` tail.
@@ -62,7 +54,7 @@ impl Error {
     /// Adds the byte offset at which the file stops making sense.
     #[must_use]
     pub fn at_byte(mut self, offset: u64) -> Self {
-        self.position = Some(Position::Byte(offset));
+        self.byte = Some(offset);
         self
     }
 
@@ -80,10 +72,8 @@ impl fmt::Display for Error {
         if let Some(tensor) = &self.tensor {
             write!(f, "tensor '{}': ", escape(tensor))?;
         }
-        match self.position {
-            Some(Position::Byte(offset)) => write!(f, "byte {offset}: ")?,
-            Some(Position::Line(line)) => write!(f, "line {line}: ")?,
-            None => {}
+        if let Some(offset) = self.byte {
+            write!(f, "byte {offset}: ")?;
         }
         f.write_str(&self.what)
     }

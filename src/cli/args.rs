@@ -63,8 +63,12 @@ Definitions (x: the stored value, s: the scale, q: x·s cast to the format):
   underflow   x is finite and nonzero, but q is zero: the value is lost
   subnormal   q is a nonzero subnormal number: kept, with fewer bits
   overflow    x is finite, but x·s rounded with unbounded exponent exceeds the largest finite number
+  exceeds_max x is finite, and |x·s| is above the largest finite number before rounding
   %           of the finite nonzero values; JSON and CSV also have the share of all values
   SQNR        20·log10(‖x‖ / ‖x − q/s‖) in dB
+  mse         mean of (x − q/s)²
+  max_rel, mean_rel
+              largest and mean of |x − q/s| / |x| over the finite nonzero values
   headroom    log2(largest finite number / (s·amax)) in bits
 
 Exit code: 0 done, 2 wrong usage or something that could not be read.";
@@ -355,7 +359,10 @@ fn overflow_help() -> String {
 fn rounding_help() -> String {
     let modes = ROUNDINGS.iter().map(|(name, _, meaning)| (*name, *meaning));
     let stochastic = ("stochastic", "up or down in proportion (--random-bits, --seed)");
-    format!("How values between two numbers are resolved:{}", choices(modes.chain([stochastic])))
+    format!(
+        "How values between two numbers are resolved (if not given: nearest-even, in every profile):{}",
+        choices(modes.chain([stochastic]))
+    )
 }
 
 fn profile_help() -> String {

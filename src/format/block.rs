@@ -115,11 +115,6 @@ impl Recipe {
         let same = RECIPES.iter().filter(|(_, recipe)| discriminant(recipe) == discriminant(&self));
         same.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
     }
-
-    /// Whether a block's scale depends on the largest magnitude of the whole tensor.
-    pub fn needs_tensor_amax(self) -> bool {
-        matches!(self, Self::Nvfp4(Nvfp4::Te | Nvfp4::Torchao))
-    }
 }
 
 impl BlockShape {

@@ -28,6 +28,16 @@ pub fn find(text: &str) -> Result<FormatSpec> {
     if let Some(row) = row {
         return Ok(*row);
     }
+    if block::is_block(name)
+        && let Ok(spec) = find_block(name)
+    {
+        let (element, scale) = (spec.element.name, spec.scale.name);
+        return Err(Error::new(format!(
+            "{} is a block format: its elements are {element}, and those of a block share a scale in {scale}; name \
+             either of these formats",
+            spec.name
+        )));
+    }
     match parse(name) {
         Some(description) => description.format(name),
         None => Err(Error::new(format!(

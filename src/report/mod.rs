@@ -47,6 +47,19 @@ pub trait Report {
     fn picture(&self) -> Option<Picture>;
 }
 
+/// What was chosen for which formats: `ieee for float16; saturate for e4m3fn, e2m1fn`.
+fn by_choice<'a>(formats: impl IntoIterator<Item = (String, &'a str)>) -> String {
+    let mut choices: Vec<(String, Vec<&str>)> = Vec::new();
+    for (choice, format) in formats {
+        match choices.iter_mut().find(|(known, _)| *known == choice) {
+            Some((_, names)) => names.push(format),
+            None => choices.push((choice, vec![format])),
+        }
+    }
+    let texts = choices.iter().map(|(choice, names)| format!("{choice} for {}", names.join(", ")));
+    texts.collect::<Vec<_>>().join("; ")
+}
+
 /// A kind of file that `--save` can write.
 pub struct Output {
     /// The extension that asks for it.

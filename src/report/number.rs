@@ -88,7 +88,8 @@ pub fn binary(x: f64) -> String {
     }
 }
 
-/// A share in percent, from counts, that never shows 0 for something or 100 for not quite all.
+/// A share in percent, from counts, in three significant digits. It never shows 0 for something or 100 for not
+/// quite all.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "–".into();
@@ -99,14 +100,14 @@ pub fn percent(part: u64, whole: u64) -> String {
     let share = 100.0 * part as f64 / whole as f64;
     if part < whole && share >= 99.995 {
         ">99.99".into()
-    } else if share < 0.000_95 {
+    } else if share < 0.001 {
         "<0.001".into()
-    } else if share < 0.095 {
-        format!("{share:.3}")
     } else if share < 9.995 {
-        format!("{share:.2}")
+        short(share, 3)
+    } else if share < 99.95 {
+        format!("{share:.1}")
     } else if part < whole {
-        format!("{share:.1}").replace("100.0", "99.99")
+        format!("{share:.2}")
     } else {
         "100".into()
     }
@@ -125,6 +126,11 @@ pub fn count(n: u64) -> String {
     text
 }
 
+/// So many of something: `1 tensor`, `2 tensors`.
+pub fn plural(n: u64, what: &str) -> String {
+    format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 /// A size in bytes with a binary unit.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -138,4 +144,33 @@ pub fn bytes(n: u64) -> String {
         unit += 1;
     }
     if size < 9.95 { format!("{size:.1} {}", UNITS[unit]) } else { format!("{size:.0} {}", UNITS[unit]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_three_digits() {
+        let shares = [
+            (0, "0"),
+            (9, "<0.001"),
+            (10, "0.00100"),
+            (243, "0.0243"),
+            (1_240, "0.124"),
+            (9_996, "1.00"),
+            (99_940, "9.99"),
+            (99_960, "10.0"),
+            (123_456, "12.3"),
+            (999_440, "99.9"),
+            (999_600, "99.96"),
+            (999_940, "99.99"),
+            (999_999, ">99.99"),
+            (1_000_000, "100"),
+        ];
+        for (part, text) in shares {
+            assert_eq!(percent(part, 1_000_000), text, "{part} of a million");
+        }
+        assert_eq!(percent(0, 0), "–");
+    }
 }

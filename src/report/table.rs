@@ -101,17 +101,47 @@ pub(crate) fn write_lines(lines: &[String], view: &View, out: &mut dyn Write) ->
 
 /// Breaks a text into lines of at most `width` columns; `bullet` indents the lines after the first.
 pub(crate) fn wrap(bullet: &str, text: &str, width: usize) -> Vec<String> {
+    wrap_words(bullet, text.split(' '), width)
+}
+
+/// [`wrap`] of words that may have spaces in them, as paths do. A word wider than a line is not broken.
+pub(crate) fn wrap_words<'a>(
+    bullet: &str,
+    words: impl IntoIterator<Item = &'a str>,
+    width: usize,
+) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = bullet.to_owned();
-    for word in text.split(' ') {
-        let empty = line.trim_end().len() <= bullet.trim_end().len();
-        if !empty && line.width() + 1 + word.width() > width {
+    let mut fresh = true;
+    for word in words {
+        if !fresh && line.width() + 1 + word.width() > width {
             lines.push(std::mem::replace(&mut line, " ".repeat(bullet.width())));
-        } else if !empty {
+        } else if !fresh {
             line.push(' ');
         }
         line.push_str(word);
+        fresh = false;
     }
     lines.push(line);
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_never_glued() {
+        let text = "é % ü of 0.1 % and • • of all 12 % values";
+        for bullet in ["", "• ", "    "] {
+            for width in 1..40 {
+                let lines = wrap(bullet, text, width);
+                let body = |line: &String| line.chars().skip(bullet.width()).collect::<String>();
+                assert_eq!(lines.iter().map(body).collect::<Vec<_>>().join(" "), text, "{width}");
+                let longest = bullet.width() + 6;
+                assert!(lines.iter().all(|line| line.width() <= width.max(longest)), "{lines:?}");
+            }
+        }
+        assert_eq!(wrap_words("", ["a b", "c"], 2), ["a b", "c"]);
+    }
 }

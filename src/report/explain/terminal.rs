@@ -251,13 +251,37 @@ fn beside(row: &CastRow, what: &str, digits: usize) -> String {
     format!("{what} {sign} {}", brief(tie, digits))
 }
 
-fn signed(figure: Option<Num>) -> String {
+/// A figure with its sign. 100 is said only of all of it: what is too near is only told from it.
+pub(super) fn signed(figure: Option<Num>) -> String {
     let Some(Num(x)) = figure else { return "–".into() };
     if x == 0.0 {
         return "0".into();
     }
     let sign = if x > 0.0 { "+" } else { "" };
-    // 100 is said only of all of it.
-    let digits = (3..8).find(|&digits| x.abs() >= 100.0 || short(x.abs(), digits).parse() != Ok(100.0));
-    format!("{sign}{}", short(x, digits.unwrap_or(8)))
+    let near = |digits| x.abs() < 100.0 && short(x.abs(), digits).parse() == Ok(100.0);
+    match (3..=8).find(|&digits| !near(digits)) {
+        Some(digits) => format!("{sign}{}", short(x, digits)),
+        None if x < 0.0 => ">-100".into(),
+        None => "<+100".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_hundred_is_called_so() {
+        let figures = [
+            (-100.0, "-100"),
+            (-99.999_999_98, ">-100"),
+            (99.999_999_98, "<+100"),
+            (-99.999_98, "-99.99998"),
+            (0.25, "+0.250"),
+            (0.0, "0"),
+        ];
+        for (figure, text) in figures {
+            assert_eq!(signed(Some(Num(figure))), text);
+        }
+    }
 }

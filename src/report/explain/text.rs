@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 
+use super::terminal::signed;
 use super::{CastRow, ExplainReport, Explained};
 use crate::error::escape;
-use crate::report::number::{Num, brief, full, short};
+use crate::report::by_choice;
+use crate::report::number::{Num, brief, full};
 
 /// A column of the CSV: the head, and the figure as text; undefined is empty.
 type Column = (&'static str, fn(&CastRow) -> String);
@@ -72,16 +74,8 @@ impl ExplainReport {
             return None;
         }
         let formats = self.values.first().map_or(&[][..], |value| &value.formats);
-        let mut policies: Vec<(&str, Vec<&str>)> = Vec::new();
-        for row in formats {
-            match policies.iter_mut().find(|(policy, _)| *policy == row.overflow) {
-                Some((_, names)) => names.push(row.format),
-                None => policies.push((row.overflow, vec![row.format])),
-            }
-        }
-        let texts: Vec<String> =
-            policies.iter().map(|(policy, names)| format!("{policy} for {}", names.join(", "))).collect();
-        Some(format!("overflow policy: {}", texts.join("; ")))
+        let policies = formats.iter().map(|row| (row.overflow.to_owned(), row.format));
+        Some(format!("overflow policy: {}", by_choice(policies)))
     }
 
     fn markdown_of(&self, value: &Explained, out: &mut dyn Write) -> io::Result<()> {
@@ -95,7 +89,6 @@ impl ExplainReport {
         }
         writeln!(out, "\n| format | code | bits | stored | | error % | ulps | class | between | tie |")?;
         writeln!(out, "|:--|:--|:--|--:|:--|--:|--:|:--|:--|--:|")?;
-        let figure = |num: Option<Num>| num.map_or("–".into(), |num| short(num.0, 3));
         let end = |near: &Option<super::Near>| near.as_ref().map_or("–".into(), |n| brief(n.value.0, 13));
         for row in &value.formats {
             let bits = row.fields.drawn().replace('|', " ");
@@ -106,8 +99,8 @@ impl ExplainReport {
                 row.code,
                 brief(row.stored.0, 13),
                 row.stored_binary,
-                figure(row.error_pct),
-                figure(row.error_ulp),
+                signed(row.error_pct),
+                signed(row.error_ulp),
                 row.class,
                 end(&row.below),
                 end(&row.above),

@@ -8,7 +8,7 @@ const REACH: i32 = 10;
 
 /// What a format does to magnitudes of one place on the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Zone {
+pub(super) enum Zone {
     /// Flushed to zero.
     Flushed,
     /// Kept as subnormal.
@@ -19,49 +19,72 @@ pub enum Zone {
     Overflow,
 }
 
-/// The limits of a format as log2 |x|: where flushing ends, subnormals end and overflow begins.
+/// Where the limits of a cast are among the magnitudes |x|: those of x·scale over the scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub(super) struct Limits {
     /// Up to here magnitudes are flushed; `None` if the format has no zero.
-    pub flush: Option<f64>,
-    /// The smallest normal number.
-    pub normal: f64,
-    /// The overflow threshold.
-    pub overflow: f64,
+    pub(super) flush: Option<Limit>,
+    /// From here on results are normal numbers; `None` if there are no subnormal ones before.
+    pub(super) normal: Option<Limit>,
+    /// From here on magnitudes overflow.
+    pub(super) overflow: Limit,
+}
+
+/// A place on the axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Limit {
+    /// The magnitude.
+    pub(super) value: f64,
+    /// Its log2.
+    pub(super) log2: f64,
+}
+
+impl Limit {
+    pub(super) fn new(value: f64) -> Self {
+        Self { value, log2: libm::log2(value) }
+    }
 }
 
 impl Limits {
-    /// Of the cast of `row`, seen from the unscaled values; `None` for a block format, whose limits move with
-    /// each block's scale.
-    pub fn of(row: &FormatRow) -> Option<Self> {
-        let scale = f64::from(row.target.plain()?.scale).log2();
+    /// Of the cast of `row`; `None` for a block format, whose limits move with each block's scale.
+    pub(super) fn of(row: &FormatRow) -> Option<Self> {
+        let plan = row.target.plain()?;
+        let limit = |value: f64| Limit::new(value / f64::from(plan.scale));
+        let min_normal = limit(row.min_normal.0);
+        let subnormals = row.min_subnormal.is_some();
+        let flushed = subnormals && plan.flush_subnormal_results;
         Some(Self {
-            flush: row.flush_threshold.map(|limit| limit.0.log2() - scale),
-            normal: row.min_normal.0.log2() - scale,
-            overflow: row.overflow_threshold.0.log2() - scale,
+            flush: row.flush_threshold.map(|threshold| if flushed { min_normal } else { limit(threshold.0) }),
+            normal: (subnormals && !flushed).then_some(min_normal),
+            overflow: limit(row.overflow_threshold.0),
         })
     }
 
     /// The zone of magnitude 2^`log2`.
-    pub fn zone(&self, log2: f64) -> Zone {
-        if log2 >= self.overflow {
+    pub(super) fn zone(&self, log2: f64) -> Zone {
+        if log2 >= self.overflow.log2 {
             Zone::Overflow
-        } else if log2 >= self.normal {
-            Zone::Normal
-        } else if self.flush.is_some_and(|flush| log2 <= flush) {
+        } else if self.flush.is_some_and(|flush| log2 <= flush.log2) {
             Zone::Flushed
-        } else {
+        } else if self.normal.is_some_and(|normal| log2 < normal.log2) {
             Zone::Subnormal
+        } else {
+            Zone::Normal
         }
+    }
+
+    /// All there are, as log2.
+    pub(super) fn all(&self) -> impl Iterator<Item = f64> + use<> {
+        [self.flush, self.normal, Some(self.overflow)].into_iter().flatten().map(|limit| limit.log2)
     }
 }
 
 /// Exponents of the first and the last binade worth showing: the data's, and those of limits near them.
-pub fn span(report: &HistogramReport) -> Option<(i32, i32)> {
+pub(super) fn span(report: &HistogramReport) -> Option<(i32, i32)> {
     let (data_first, data_last) = report.total.binades.range()?;
     let (mut first, mut last) = (data_first - 1, data_last + 1);
     for limits in report.formats.iter().filter_map(Limits::of) {
-        for limit in [limits.flush, Some(limits.normal), Some(limits.overflow)].into_iter().flatten() {
+        for limit in limits.all() {
             let binade = limit.floor() as i32;
             if (data_first - REACH..=data_last + REACH).contains(&binade) {
                 first = first.min(binade - 2);
@@ -107,5 +130,29 @@ impl Columns {
     /// The zone that the middle of a column lies in.
     pub(super) fn zone(&self, limits: &Limits, column: i32) -> Zone {
         limits.zone(f64::from(self.first) + (f64::from(column) + 0.5) * f64::from(self.binades))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cast::{CastPlan, Target};
+    use crate::format::{FormatSpec, find};
+
+    #[test]
+    fn flushing_leaves_no_subnormal_zone() -> crate::error::Result<()> {
+        let zones = |format: FormatSpec, ftz: bool| {
+            let plan = CastPlan { flush_subnormal_results: ftz, scale: 2.0, ..CastPlan::new(format) };
+            let limits = Limits::of(&FormatRow::new(&Target::Plain(plan)));
+            [-26.5, -15.5, -14.5, 15.5].map(|log2| limits.map(|limits| limits.zone(log2)))
+        };
+        let float16 = find("float16")?;
+        let (low, kept, normal, over) = (Zone::Flushed, Zone::Subnormal, Zone::Normal, Zone::Overflow);
+        assert_eq!(zones(float16, false), [low, kept, normal, over].map(Some));
+        assert_eq!(zones(float16, true), [low, low, normal, over].map(Some));
+        // Without subnormal numbers there is nothing to flush.
+        let e8m0 = find("e8m0")?;
+        assert_eq!(zones(e8m0, true), zones(e8m0, false));
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::terminal::write_table;
-use super::text::code;
+use super::text::code_in_cell;
 use super::{Blocks, Cell, FormatRow, HistogramReport, Subject, Worst};
 use crate::error::escape;
 use crate::format::block::BlockShape;
@@ -70,22 +70,22 @@ impl HistogramReport {
     }
 
     /// Place, format and error of each block format's worst block.
-    fn worst_rows(&self) -> Vec<[String; 3]> {
+    fn worst_rows(&self, name: fn(&Self, &Subject) -> String) -> Vec<[String; 3]> {
         let row = |(cell, blocks): (&Cell, &Blocks)| {
             let worst = blocks.worst.first()?;
             let percent = format!("{} %", short(100.0 * worst.rel_l2.0, 3));
-            Some([self.place(worst), cell.format.to_owned(), percent])
+            Some([self.place(worst, name), cell.format.to_owned(), percent])
         };
         self.block_cells().filter_map(row).collect()
     }
 
-    /// `h.0.fc.weight [3, 32]`, with the file if there are several.
-    fn place(&self, worst: &Worst) -> String {
+    /// `h.0.fc.weight [3, 32]`, the tensor as `name` has it.
+    fn place(&self, worst: &Worst, name: fn(&Self, &Subject) -> String) -> String {
         let index: Vec<String> = worst.index.iter().map(u64::to_string).collect();
         let is_it =
             |tensor: &&Subject| tensor.input == worst.input && Some(&tensor.name) == worst.tensor.as_ref();
         let name = match self.tensors.iter().find(is_it) {
-            Some(tensor) => self.full_name(tensor),
+            Some(tensor) => name(self, tensor),
             None => escape(worst.tensor.as_deref().unwrap_or_default()),
         };
         format!("{name} [{}]", index.join(", "))
@@ -102,7 +102,7 @@ impl HistogramReport {
         writeln!(out)?;
         writeln!(out, "{}", view.paint.dim(ABOUT))?;
         write_table(&table, view, out)?;
-        let worst = self.worst_rows();
+        let worst = self.worst_rows(Self::keyed_name);
         if !worst.is_empty() {
             let heads = [("worst block", Align::Left), ("format", Align::Left), ("error", Align::Right)];
             let mut table = Table::new(heads);
@@ -122,12 +122,12 @@ impl HistogramReport {
         for row in rows {
             writeln!(out, "| {} |", row.join(" | "))?;
         }
-        let worst = self.worst_rows();
+        let worst = self.worst_rows(Self::full_name);
         if !worst.is_empty() {
             writeln!(out, "\n| worst block | format | error |\n|:--|:--|--:|")?;
         }
         for [place, format, error] in worst {
-            writeln!(out, "| `{}` | {format} | {error} |", code(&place))?;
+            writeln!(out, "| `{}` | {format} | {error} |", code_in_cell(&place))?;
         }
         Ok(())
     }

@@ -95,7 +95,7 @@ pub struct Blocks {
 /// A block and its error.
 #[derive(Clone, Debug, Serialize)]
 pub struct Worst {
-    /// Index into `inputs` and the tensor's name; only in the total.
+    /// Index into `inputs`; only in the total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<usize>,
     /// The tensor's name; only in the total.
@@ -119,11 +119,12 @@ impl Cell {
         let (mut formats, mut blocks) = (formats.iter(), blocks.iter());
         let cell = |target: Target| match target {
             Target::Plain(plan) => {
-                let scaled_amax = source.amax * f64::from(plan.scale);
+                // Not the logarithm of the quotient, which may leave the range of f64.
+                let limit = libm::log2(plan.target.max_finite()) - libm::log2(plan.scale.into());
                 let headroom =
-                    (scaled_amax > 0.0).then(|| libm::log2(plan.target.max_finite() / scaled_amax));
+                    source.amax().filter(|&amax| amax > 0.0).map(|amax| Num(limit - libm::log2(amax)));
                 let stats = formats.next()?;
-                Some(Self::new(plan.target.name, source, stats, headroom.map(Num), None))
+                Some(Self::new(plan.target.name, source, stats, headroom, None))
             }
             Target::Block(plan) => {
                 let stats = blocks.next()?;

@@ -96,6 +96,11 @@ impl Ord for Descending {
 }
 
 impl Metric {
+    /// What it is, as `--sort` has it.
+    pub(super) fn meaning(self) -> &'static str {
+        SORTS.iter().find(|(_, sort, _)| *sort == Sort::Worst(self)).map_or("", |(_, _, meaning)| meaning)
+    }
+
     /// How bad the cell is.
     fn badness(self, cell: &Cell) -> f64 {
         let value = |num: Option<Num>| num.map(|num| num.0);

@@ -5,6 +5,7 @@ mod blocks;
 mod cell;
 mod definitions;
 mod findings;
+mod heading;
 mod metric;
 mod model;
 mod picture;
@@ -14,7 +15,6 @@ mod text;
 
 use std::io::{self, Write};
 
-pub use axis::{Limits, Zone, span};
 pub use cell::{Blocks, Cell, Worst};
 pub use metric::{Metric, SORTS, Sort};
 pub(super) use model::as_map;

@@ -119,10 +119,10 @@ pub struct Subject {
     pub input: Option<usize>,
     /// Name in the dump.
     pub name: String,
-    /// Extent of each dimension.
-    pub shape: Vec<u64>,
-    /// Stored element type.
-    pub dtype: String,
+    /// Extent of each dimension; `null` for the total.
+    pub shape: Option<Vec<u64>>,
+    /// Stored element type; `null` for the total.
+    pub dtype: Option<String>,
     /// Number of elements.
     pub elements: u64,
     /// NaN elements.
@@ -167,7 +167,7 @@ impl HistogramReport {
             definitions: DEFINITIONS,
             formats: targets.iter().map(FormatRow::new).collect(),
             inputs: Vec::new(),
-            total: Subject::new(None, "all tensors", &[], "", (&nothing, &blocks), targets),
+            total: Subject::total((&nothing, &blocks), targets),
             tensors: Vec::new(),
             findings: Vec::new(),
             notices: Vec::new(),
@@ -178,9 +178,7 @@ impl HistogramReport {
     /// Adds a tensor of input number `input`, with the statistics of the plain and of the block casts.
     pub fn push(&mut self, input: usize, info: &TensorInfo, stats: &TensorStats, blocks: &[BlockStats]) {
         let found = (stats, blocks);
-        let subject =
-            Subject::new(Some(input), &info.name, &info.shape, info.dtype.name(), found, self.targets());
-        self.tensors.push(subject);
+        self.tensors.push(Subject::new(Some((input, info)), found, self.targets()));
         if let Some(input) = self.inputs.get_mut(input) {
             input.tensors += 1;
             input.elements += info.elements;
@@ -190,7 +188,7 @@ impl HistogramReport {
 
     /// Sets the figures of all tensors together, and the sentences that follow from them.
     pub fn conclude(&mut self, total: &TensorStats, blocks: &[BlockStats]) {
-        self.total = Subject::new(None, "all tensors", &[], "", (total, blocks), self.targets());
+        self.total = Subject::total((total, blocks), self.targets());
         for index in 0..self.formats.len() {
             let worst = self.worst(index);
             if let Some(blocks) = self.total.formats.get_mut(index).and_then(|cell| cell.blocks.as_mut()) {
@@ -227,20 +225,24 @@ impl Input {
 }
 
 impl Subject {
+    fn total(found: (&TensorStats, &[BlockStats]), targets: impl IntoIterator<Item = Target>) -> Self {
+        Self::new(None, found, targets)
+    }
+
+    /// A tensor of an input, or without one all tensors together.
     fn new(
-        input: Option<usize>,
-        name: &str,
-        shape: &[u64],
-        dtype: &str,
+        tensor: Option<(usize, &TensorInfo)>,
         (stats, blocks): (&TensorStats, &[BlockStats]),
         targets: impl IntoIterator<Item = Target>,
     ) -> Self {
         let source = &stats.source;
+        let info = tensor.map(|(_, info)| info);
+        let shape = info.map_or(&[][..], |info| &info.shape);
         Self {
-            input,
-            name: name.to_owned(),
-            shape: shape.to_vec(),
-            dtype: dtype.to_owned(),
+            input: tensor.map(|(input, _)| input),
+            name: info.map_or("all tensors", |info| &info.name).to_owned(),
+            shape: info.map(|info| info.shape.clone()),
+            dtype: info.map(|info| info.dtype.name().to_owned()),
             elements: source.elements,
             nan: source.nan,
             positive_inf: source.positive_inf,

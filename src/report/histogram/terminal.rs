@@ -2,11 +2,13 @@
 
 use std::io::{self, Write};
 
+use unicode_width::UnicodeWidthStr;
+
 use super::axis::{Columns, Limits, Zone, span};
-use super::metric::{Metric, Sort};
+use super::metric::Metric;
 use super::{Cell, HistogramReport, Subject};
 use crate::error::escape;
-use crate::report::number::{Num, bytes, count, percent, short};
+use crate::report::number::{count, percent, short};
 use crate::report::style::{Paint, View};
 use crate::report::table::{Align, Table, shorten, wrap, write_lines};
 
@@ -14,8 +16,20 @@ use crate::report::table::{Align, Table, shorten, wrap, write_lines};
 const HEIGHT: usize = 8;
 /// Widest column of the histogram, in characters.
 const WIDEST: usize = 4;
-/// Width of the longest share, `>99.99 %`.
-const SHARE: usize = 8;
+/// Width of the longest share, `0.00123 %`.
+const SHARE: usize = 9;
+
+/// How much heads may be shortened.
+const LEVELS: usize = 3;
+/// Columns about formats: the heads, each shorter than the one before, and the figure.
+const FIGURES: [([&str; LEVELS], Metric); 6] = [
+    (["underflow %", "underfl. %", "under %"], Metric::Underflow),
+    (["subnormal %", "subn. %", "subn. %"], Metric::Subnormal),
+    (["overflow %", "overfl. %", "over %"], Metric::Overflow),
+    (["SQNR dB", "SQNR dB", "SQNR dB"], Metric::Sqnr),
+    (["max rel", "max rel", "max rel"], Metric::MaxRel),
+    (["headroom bits", "headr. bits", "headr."], Metric::Headroom),
+];
 
 impl HistogramReport {
     /// Writes the report for people.
@@ -39,50 +53,6 @@ impl HistogramReport {
             }
         }
         Ok(())
-    }
-
-    fn heading(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
-        let paint = view.paint;
-        let size: u64 = self.inputs.iter().map(|input| input.bytes).sum();
-        let read = format!(
-            "{}, {} {}, {}",
-            plural(self.tensors.len() as u64, "tensor"),
-            plural(self.total.elements, "element"),
-            self.dtypes(),
-            bytes(size)
-        );
-        let what = match self.inputs.as_slice() {
-            [only] => {
-                let facts =
-                    only.metadata.iter().map(|(key, value)| format!(", {key} {value}")).collect::<String>();
-                format!("{}: {read}{}", paint.bold(&escape(&only.path)), escape(&facts))
-            }
-            inputs => format!("{}: {read}", paint.bold(&format!("{} files", inputs.len()))),
-        };
-        writeln!(out, "{what}")?;
-        let total = &self.total;
-        let range = match (total.amin, total.amax, total.dynamic_range_log2) {
-            (Some(Num(amin)), Some(Num(amax)), Some(Num(range))) => {
-                format!("|x| from {} to {} ({} binades)", short(amin, 3), short(amax, 3), short(range, 3))
-            }
-            _ => "no finite nonzero value".into(),
-        };
-        let share = |part, what| format!(", {} {what}", if part == 0 { "no".into() } else { count(part) });
-        let zeros = format!(", {} % zeros", percent(total.zero, total.elements));
-        let inf = total.positive_inf + total.negative_inf;
-        let scale = if self.options.scale == 1.0 {
-            String::new()
-        } else {
-            format!(", cast at scale {}", self.options.scale)
-        };
-        writeln!(out, "{range}{zeros}{}{}{scale}", share(total.nan, "NaN"), share(inf, "Inf"))
-    }
-
-    fn dtypes(&self) -> String {
-        let mut names: Vec<&str> = self.tensors.iter().map(|tensor| &*tensor.dtype).collect();
-        names.sort_unstable();
-        names.dedup();
-        names.join("/")
     }
 
     fn histogram(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
@@ -141,41 +111,42 @@ impl HistogramReport {
     }
 
     fn formats_table(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
-        let columns = [
-            ("underflow %", Metric::Underflow),
-            ("subnormal %", Metric::Subnormal),
-            ("overflow %", Metric::Overflow),
-            ("SQNR dB", Metric::Sqnr),
-            ("max rel", Metric::MaxRel),
-            ("headroom bits", Metric::Headroom),
-        ];
         // Block formats have no headroom.
         let blocks_only = !self.formats.is_empty() && self.formats.iter().all(|row| row.block.is_some());
-        let columns = &columns[..columns.len() - usize::from(blocks_only)];
-        let heads = columns.iter().map(|(title, _)| (*title, Align::Right));
-        let mut table = Table::new([("format", Align::Left)].into_iter().chain(heads));
-        for cell in &self.total.formats {
-            let figures = columns.iter().map(|(_, metric)| metric.text(cell));
-            table.row(std::iter::once(cell.format.to_owned()).chain(figures));
-        }
-        let of = if self.tensors.len() == 1 {
-            self.full_name(&self.tensors[0])
-        } else {
-            "all tensors together".into()
+        let columns = &FIGURES[..FIGURES.len() - usize::from(blocks_only)];
+        let table = |level: usize| {
+            let heads = columns.iter().map(|(titles, _)| (titles[level], Align::Right));
+            let mut table = Table::new([("format", Align::Left)].into_iter().chain(heads));
+            for cell in &self.total.formats {
+                let figures = columns.iter().map(|(_, metric)| metric.text(cell));
+                table.row(std::iter::once(cell.format.to_owned()).chain(figures));
+            }
+            table
+        };
+        // Heads give way before the names of the formats do.
+        let fits =
+            |level: &usize| table(*level).lines(usize::MAX / 2).iter().all(|line| line.width() <= view.width);
+        let level = (0..LEVELS).find(fits).unwrap_or(LEVELS - 1);
+        let dim = |text: &str, out: &mut dyn Write| {
+            let lines = wrap("", text, view.width);
+            lines.iter().try_for_each(|line| writeln!(out, "{}", view.paint.dim(line)))
+        };
+        let of = match self.tensors.as_slice() {
+            [only] => self.full_name(only),
+            _ => "all tensors together".into(),
         };
         writeln!(out)?;
-        writeln!(out, "{}", view.paint.dim(&format!("{of}: shares are of the nonzero values")))?;
-        write_table(&table, view, out)
+        dim(&format!("{of}: shares are of the nonzero values"), out)?;
+        write_table(&table(level), view, out)?;
+        self.cast_options().map_or(Ok(()), |options| dim(&options, out))
     }
 
     fn tensors_table(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
         let sort = self.options.sort;
         let tensors = self.sorted();
         let shown = if view.top == 0 { tensors.len() } else { view.top.min(tensors.len()) };
-        let figure = super::metric::SORTS.iter().find(|(_, s, _)| *s == Sort::Worst(sort.metric()));
-        let figure = figure.map_or("", |(_, _, meaning)| meaning);
         writeln!(out)?;
-        writeln!(out, "{}", view.paint.dim(&format!("by tensor: {figure}")))?;
+        writeln!(out, "{}", view.paint.dim(&format!("by tensor: {}", sort.metric().meaning())))?;
         let formats: Vec<_> = self.formats.iter().map(|row| (row.name, Align::Right)).collect();
         let roomy = view.width >= 60 + 10 * formats.len();
         let about = [("elements", Align::Right), ("amax", Align::Right)];
@@ -183,7 +154,7 @@ impl HistogramReport {
         let head = [("tensor", Align::Left)].into_iter().chain(about.iter().copied()).chain(formats);
         let mut table = Table::new(head);
         for tensor in &tensors[..shown] {
-            let mut row = vec![self.full_name(tensor)];
+            let mut row = vec![self.keyed_name(tensor)];
             if roomy {
                 row.push(count(tensor.elements));
                 row.push(tensor.amax.map_or("–".into(), |amax| short(amax.0, 3)));
@@ -195,6 +166,26 @@ impl HistogramReport {
         if shown < tensors.len() {
             let rest = format!("… {} more; --top 0 shows all {}", tensors.len() - shown, tensors.len());
             writeln!(out, "{}", view.paint.dim(&rest))?;
+        }
+        self.file_keys(&tensors[..shown], view, out)
+    }
+
+    /// Which files the keys in the names of `tensors`, and of the worst blocks, stand for.
+    fn file_keys(&self, tensors: &[&Subject], view: &View, out: &mut dyn Write) -> io::Result<()> {
+        if self.inputs.len() < 2 {
+            return Ok(());
+        }
+        let blocks = self.total.formats.iter().filter_map(|cell| cell.blocks.as_ref());
+        let worst = blocks.filter_map(|blocks| blocks.worst.first()?.input);
+        let mut shown: Vec<usize> = tensors.iter().filter_map(|tensor| tensor.input).chain(worst).collect();
+        shown.sort_unstable();
+        shown.dedup();
+        for index in shown {
+            let Some(input) = self.inputs.get(index) else { continue };
+            let key = format!("[{}] ", index + 1);
+            let room = view.width.saturating_sub(key.width());
+            let path = shorten(&escape(self.short_path(&input.path)), room);
+            writeln!(out, "{}", view.paint.dim(&format!("{key}{path}")))?;
         }
         Ok(())
     }
@@ -213,6 +204,15 @@ impl HistogramReport {
         let folder =
             path.as_bytes()[..common].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
         path.get(folder..).unwrap_or(path)
+    }
+
+    /// A tensor's name, with the key of the file it is in if there are several.
+    pub(super) fn keyed_name(&self, tensor: &Subject) -> String {
+        let name = escape(&tensor.name);
+        match tensor.input.filter(|_| self.inputs.len() > 1) {
+            Some(index) => format!("[{}] {name}", index + 1),
+            None => name,
+        }
     }
 
     /// A tensor's name, with the file it is in if there are several.
@@ -277,10 +277,6 @@ fn zone_name(zone: Zone) -> &'static str {
         Zone::Normal => "normal",
         Zone::Overflow => "overflow",
     }
-}
-
-fn plural(n: u64, what: &str) -> String {
-    format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
 impl Paint {

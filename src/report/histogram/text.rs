@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::metric::{Metric, Sort};
-use super::{Blocks, Cell, HistogramReport, Subject};
+use super::metric::Metric;
+use super::{Blocks, Cell, FormatRow, HistogramReport, Subject};
+use crate::cast::Rounding;
 use crate::error::escape;
 use crate::report::number::{Num, count, full};
 
@@ -46,6 +47,7 @@ const BLOCK_COLUMNS: &[BlockColumn] = &[
     ("blocks_scale_zero", |b| b.scale_zero.to_string()),
     ("blocks_scale_subnormal", |b| b.scale_subnormal.to_string()),
     ("blocks_scale_raised", |b| b.scale_raised.to_string()),
+    ("blocks_scale_normal", |b| b.scale_normal.to_string()),
     ("blocks_scale_saturated", |b| b.scale_saturated.to_string()),
     ("blocks_scale_nan", |b| b.scale_nan.to_string()),
     ("clipped", |b| b.clipped.to_string()),
@@ -89,6 +91,10 @@ impl HistogramReport {
             "format",
             "scale",
             "overflow_policy",
+            "rounding",
+            "ftz",
+            "daz",
+            "profile",
         ];
         let heads = subject_heads.iter().chain(CELL_COLUMNS.iter().map(|(head, _)| head));
         let heads = heads.chain(BLOCK_COLUMNS.iter().map(|(head, _)| head));
@@ -96,7 +102,7 @@ impl HistogramReport {
         for subject in self.tensors.iter().chain([&self.total]) {
             for (row, cell) in self.formats.iter().zip(&subject.formats) {
                 let mut record = self.subject_record(subject);
-                record.extend([row.name.to_owned(), self.options.scale.to_string(), row.overflow.to_owned()]);
+                record.extend(self.cast_record(row));
                 record.extend(CELL_COLUMNS.iter().map(|(_, figure)| figure(cell)));
                 let blocks = cell.blocks.as_ref();
                 record.extend(BLOCK_COLUMNS.iter().map(|(_, figure)| blocks.map_or(String::new(), figure)));
@@ -106,17 +112,31 @@ impl HistogramReport {
         csv.flush()
     }
 
+    /// The cast of a format. Block formats have their elements rounded to nearest even, whatever the options.
+    fn cast_record(&self, row: &FormatRow) -> [String; 7] {
+        let plain = row.target.plain();
+        [
+            row.name.to_owned(),
+            self.options.scale.to_string(),
+            row.overflow.to_owned(),
+            plain.map_or(Rounding::NearestEven, |plan| plan.rounding).name().to_owned(),
+            plain.is_some_and(|plan| plan.flush_subnormal_results).to_string(),
+            plain.is_some_and(|plan| plan.flush_subnormal_inputs).to_string(),
+            plain.and(self.options.profile).unwrap_or_default().to_owned(),
+        ]
+    }
+
     fn subject_record(&self, subject: &Subject) -> Vec<String> {
         let file = subject
             .input
             .and_then(|index| self.inputs.get(index))
             .map_or(String::new(), |input| input.path.clone());
-        let shape: Vec<String> = subject.shape.iter().map(u64::to_string).collect();
+        let shape: Vec<String> = subject.shape.iter().flatten().map(u64::to_string).collect();
         vec![
             file,
             subject.name.clone(),
             shape.join("x"),
-            subject.dtype.clone(),
+            subject.dtype.clone().unwrap_or_default(),
             subject.elements.to_string(),
             subject.nan.to_string(),
             subject.positive_inf.to_string(),
@@ -161,14 +181,13 @@ impl HistogramReport {
         }
         self.write_blocks_markdown(out)?;
         let (sort, tensors) = (self.options.sort, self.sorted());
-        let meaning = super::metric::SORTS.iter().find(|(_, s, _)| *s == Sort::Worst(sort.metric()));
-        writeln!(out, "\nBy tensor: {}.\n", meaning.map_or("", |(_, _, meaning)| meaning))?;
+        writeln!(out, "\nBy tensor: {}.\n", sort.metric().meaning())?;
         let names: Vec<&str> = self.formats.iter().map(|row| row.name).collect();
         writeln!(out, "| tensor | {} |", names.join(" | "))?;
         writeln!(out, "|:--|{}", "--:|".repeat(names.len()))?;
         for tensor in tensors.iter().take(MARKDOWN_ROWS) {
             let figures: Vec<String> = tensor.formats.iter().map(|cell| sort.metric().text(cell)).collect();
-            writeln!(out, "| `{}` | {} |", code(&self.full_name(tensor)), figures.join(" | "))?;
+            writeln!(out, "| `{}` | {} |", code_in_cell(&self.full_name(tensor)), figures.join(" | "))?;
         }
         if tensors.len() > MARKDOWN_ROWS {
             writeln!(out, "\n… and {} more.", tensors.len() - MARKDOWN_ROWS)?;
@@ -180,7 +199,12 @@ impl HistogramReport {
     }
 }
 
-/// Text inside backquotes in a table cell: neither may be closed from within.
-pub(super) fn code(text: &str) -> String {
-    escape(text).replace('`', "'").replace('|', "\\|")
+/// Text inside backquotes, which cannot be closed from within.
+fn code(text: &str) -> String {
+    escape(text).replace('`', "'")
+}
+
+/// The same in a cell of a table, which cannot be closed either.
+pub(super) fn code_in_cell(text: &str) -> String {
+    code(text).replace('|', "\\|")
 }

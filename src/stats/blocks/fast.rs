@@ -76,7 +76,7 @@ impl Values {
     pub(super) fn range_log2(&self) -> Option<f64> {
         let magnitude = |bits| f64::from(f32::from_bits(bits));
         (self.largest_finite > 0)
-            .then(|| libm::log2(magnitude(self.largest_finite) / magnitude(self.smallest)))
+            .then(|| libm::log2(magnitude(self.largest_finite)) - libm::log2(magnitude(self.smallest)))
     }
 
     fn all_finite(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The axis of magnitudes that the histogram and the formats share.
 
-use super::super::{FormatRow, HistogramReport};
+use super::super::HistogramReport;
+use super::super::axis::Limits;
 use super::{AXIS, BETWEEN, FAINT, LEFT, NOTE, RIGHT};
 use crate::format::{exponent_of, pow2};
 use crate::report::number;
@@ -12,50 +13,10 @@ const REACH: f64 = 26.0;
 /// Fewest binades shown.
 const FEWEST: i32 = 16;
 
-/// Where a format's limits are among the magnitudes |x|, as log2: the limits of x·scale over the scale.
-#[derive(Clone, Debug)]
-pub(super) struct Limits {
-    /// Up to here, elements become zero.
-    pub(super) flush: Option<Limit>,
-    /// From here on, results are normal numbers; `None` if there are no subnormal ones before.
-    pub(super) normal: Option<Limit>,
-    /// From here on, elements overflow.
-    pub(super) overflow: Limit,
-}
-
-/// A position on the axis and its name.
-#[derive(Clone, Debug)]
-pub(super) struct Limit {
-    /// log2 of the magnitude.
-    pub(super) log2: f64,
-    /// The magnitude itself.
-    pub(super) label: String,
-}
-
-impl Limits {
-    /// `None` for a block format, whose limits move with each block's scale.
-    pub(super) fn new(row: &FormatRow, scale: f32) -> Option<Self> {
-        row.target.plain()?;
-        let limit = |value: f64| Limit::new(value / f64::from(scale));
-        Some(Self {
-            flush: row.flush_threshold.map(|threshold| limit(threshold.0)),
-            normal: row.min_subnormal.map(|_| limit(row.min_normal.0)),
-            overflow: limit(row.overflow_threshold.0),
-        })
-    }
-
-    fn all(&self) -> impl Iterator<Item = f64> {
-        let low = [self.flush.as_ref(), self.normal.as_ref()];
-        low.into_iter().flatten().chain([&self.overflow]).map(|limit| limit.log2)
-    }
-}
-
-impl Limit {
-    pub(super) fn new(value: f64) -> Self {
-        let exponent = exponent_of(value);
-        let label = if pow2(exponent) == value { power(2, exponent) } else { scientific(value) };
-        Self { log2: value.log2(), label }
-    }
+/// A magnitude as the picture names it: powers of two as such, anything else in about four digits.
+pub(super) fn label(value: f64) -> String {
+    let exponent = exponent_of(value);
+    if pow2(exponent) == value { power(2, exponent) } else { scientific(value) }
 }
 
 /// The range of log2 |x| that is shown, and the pixels it takes.
@@ -67,7 +28,7 @@ pub(super) struct Axis {
 
 impl Axis {
     pub(super) fn new(report: &HistogramReport, limits: &[Option<Limits>]) -> Self {
-        let one = -f64::from(report.options.scale).log2().round() as i32;
+        let one = -libm::log2(report.options.scale.into()).round() as i32;
         let (first, last) = report.total.binades.range().unwrap_or((one, one));
         let (mut low, mut high) = (first, last + 1);
         let near = (f64::from(low) - REACH)..=(f64::from(high) + REACH);
@@ -120,7 +81,7 @@ impl Axis {
         picture.line(&[(LEFT, y), (RIGHT, y)], 1.0, AXIS);
         picture.text((RIGHT + 34.0, y + 19.0), "|x|, powers of 2", note);
 
-        let decade = 10_f64.log2();
+        let decade = std::f64::consts::LOG2_10;
         let pitch = step(&[1, 2, 3, 5, 10, 20, 50, 100], decade * self.binade(), 64.0);
         let multiple = |end: f64| end / decade / f64::from(pitch);
         let (first, last) = (multiple(self.low).ceil() as i32, multiple(self.high).floor() as i32);
@@ -170,12 +131,12 @@ mod tests {
 
     #[test]
     fn magnitudes_are_named_by_powers() {
-        assert_eq!(Limit::new(2_f64.powi(-25)).label, "2⁻²⁵");
-        assert_eq!(Limit::new(1.0).label, "1");
-        assert_eq!(Limit::new(2.0).label, "2");
-        assert_eq!(Limit::new(65520.0).label, "65520");
-        assert_eq!(Limit::new(464.0).label, "464");
-        assert_eq!(Limit::new(65520.0 / 65536.0).label, "0.9998");
-        assert_eq!(Limit::new(3.3961e38).label, "3.396·10³⁸");
+        assert_eq!(label(2_f64.powi(-25)), "2⁻²⁵");
+        assert_eq!(label(1.0), "1");
+        assert_eq!(label(2.0), "2");
+        assert_eq!(label(65520.0), "65520");
+        assert_eq!(label(464.0), "464");
+        assert_eq!(label(65520.0 / 65536.0), "0.9998");
+        assert_eq!(label(3.3961e38), "3.396·10³⁸");
     }
 }

@@ -5,9 +5,10 @@ mod axis;
 mod strips;
 
 use super::HistogramReport;
+use super::axis::Limits;
 use crate::report::number;
 use crate::report::picture::{Anchor, Colour, Picture, TextStyle};
-use axis::{Axis, Limit, Limits, scientific};
+use axis::{Axis, label, scientific};
 
 const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 800;
@@ -30,7 +31,7 @@ const NOTE: TextStyle = TextStyle::new(12.0, INK);
 
 /// Lays the picture out. It is 1200 × 800 logical pixels, and taller for more than 16 formats.
 pub(super) fn picture(report: &HistogramReport) -> Picture {
-    let limits: Vec<_> = report.formats.iter().map(|row| Limits::new(row, report.options.scale)).collect();
+    let limits: Vec<_> = report.formats.iter().map(Limits::of).collect();
     let axis = Axis::new(report, &limits);
     let pitch = strips::pitch(limits.len());
     let panel = pitch * limits.len() as f64;
@@ -75,17 +76,24 @@ fn head(picture: &mut Picture, report: &HistogramReport) {
     let mut facts = Vec::new();
     match report.tensors.as_slice() {
         [tensor] => facts.push(format!("tensor {}", subtitle.fit(&tensor.name, 420.0))),
-        tensors => facts.push(format!("{} tensors", number::count(tensors.len() as u64))),
+        tensors => facts.push(number::plural(tensors.len() as u64, "tensor")),
     }
-    facts.push(format!("{} elements", number::count(report.total.elements)));
+    facts.push(number::plural(report.total.elements, "element"));
     let options = &report.options;
     if options.scale != 1.0 {
         let exact = number::full(options.scale.into());
-        let scale = if exact.len() > 7 { Limit::new(options.scale.into()).label } else { exact };
+        let scale = if exact.len() > 7 { label(options.scale.into()) } else { exact };
         facts.push(format!("cast of x·{scale}, limits drawn for x"));
     }
     if !options.rounding.starts_with("nearest") {
         facts.push(format!("rounding {}, limits drawn for nearest", options.rounding));
+    }
+    facts.extend(options.profile.map(|profile| format!("profile {profile}")));
+    for (on, name) in [
+        (options.ftz, "subnormal results flushed (FTZ)"),
+        (options.daz, "subnormal inputs taken for 0 (DAZ)"),
+    ] {
+        facts.extend(on.then(|| name.to_owned()));
     }
     let mut room = room;
     if !report.problems.is_empty() {
@@ -114,15 +122,7 @@ fn bars(picture: &mut Picture, report: &HistogramReport, axis: &Axis, base: f64)
     let height = |percent: f64| (base - TOP) * percent / (1.04 * highest);
     picture.text((LEFT, TOP - 14.0), "share of the finite nonzero elements in each power of two, %", NOTE);
 
-    // Narrow bars overlap instead: browsers would show the seam between edges that only touch.
-    let gap: f64 = if axis.binade() >= 5.0 { 1.0 } else { -0.5 };
-    for (exponent, binade) in total.binades.iter() {
-        let (x0, x1) = (axis.x(exponent.into()), axis.x(f64::from(exponent) + 1.0));
-        // Never so low that it vanishes: it is the rare large elements that overflow.
-        let tall = height(100.0 * binade.total() as f64 / whole).max(2.5);
-        picture.rect((x0 + gap.max(0.0), base - tall), ((x1 - x0 - gap).max(1.0), tall), BAR);
-    }
-
+    // First, so that the bars cover it.
     let magnitude = 10_f64.powf((highest / 4.0).log10().floor());
     let pitch = [1.0, 2.0, 5.0, 10.0].map(|step| step * magnitude);
     let pitch = pitch.into_iter().find(|step| highest / step <= 6.0).unwrap_or(highest);
@@ -136,6 +136,14 @@ fn bars(picture: &mut Picture, report: &HistogramReport, axis: &Axis, base: f64)
         }
         let style = NOTE.anchored(Anchor::End);
         picture.text((LEFT - 8.0, y + 4.0), &format!("{percent:.decimals$}"), style);
+    }
+    // Narrow bars overlap instead: browsers would show the seam between edges that only touch.
+    let gap: f64 = if axis.binade() >= 5.0 { 1.0 } else { -0.5 };
+    for (exponent, binade) in total.binades.iter() {
+        let (x0, x1) = (axis.x(exponent.into()), axis.x(f64::from(exponent) + 1.0));
+        // Never so low that it vanishes: it is the rare large elements that overflow.
+        let tall = height(100.0 * binade.total() as f64 / whole).max(2.5);
+        picture.rect((x0 + gap.max(0.0), base - tall), ((x1 - x0 - gap).max(1.0), tall), BAR);
     }
 }
 

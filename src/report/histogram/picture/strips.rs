@@ -1,27 +1,20 @@
 //! One strip a format: what becomes of each magnitude, between the shares that this has in the data.
 
-use super::super::{FormatRow, HistogramReport};
-use super::axis::{Axis, Limit, Limits};
+use super::super::axis::{Limits, Zone};
+use super::super::{FormatRow, HistogramReport, Metric};
+use super::axis::{Axis, label};
 use super::{AXIS, INK, LEFT, MARGIN, NOTE, RIGHT};
 use crate::report::number;
 use crate::report::picture::{Anchor, Colour, Picture, TextStyle};
 
 const WHITE: Colour = Colour(255, 255, 255);
 
-/// What becomes of the magnitudes between two limits. The colours follow Okabe and Ito, with blue made
-/// darker, so that all four also differ when printed in grey.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Zone {
-    Flushed,
-    Subnormal,
-    Normal,
-    Overflow,
-}
-
+/// How a zone is drawn. The colours follow Okabe and Ito, with blue made darker, so that all four also differ
+/// when printed in grey.
 impl Zone {
     const ALL: [Self; 4] = [Self::Flushed, Self::Subnormal, Self::Normal, Self::Overflow];
 
-    fn name(self) -> &'static str {
+    fn title(self) -> &'static str {
         match self {
             Self::Flushed => "underflow: becomes zero",
             Self::Subnormal => "subnormal",
@@ -68,8 +61,8 @@ pub(super) fn heads(picture: &mut Picture, y: f64) {
     let mut x = LEFT;
     for zone in Zone::ALL {
         picture.rect((x, y - 10.0), (16.0, 11.0), zone.fill());
-        picture.text((x + 22.0, y), zone.name(), NOTE);
-        x += 22.0 + NOTE.width(zone.name()) + 28.0;
+        picture.text((x + 22.0, y), zone.title(), NOTE);
+        x += 22.0 + NOTE.width(zone.title()) + 28.0;
     }
 }
 
@@ -95,12 +88,11 @@ pub(super) fn strip(
     let room = UNDERFLOW - MARGIN - if row.block.is_some() { taken } else { 54.0 };
     let name = if text.bold().width(row.name) > room { NOTE.bold() } else { text.bold() };
     picture.text((MARGIN, baseline), &name.fit(row.name, room), name);
-    let sqnr = cell.sqnr_db.map_or_else(|| "–".into(), |sqnr| decibels(sqnr.0));
     let figures = [
         (UNDERFLOW, number::percent(cell.underflow, whole)),
         (SUBNORMAL, number::percent(cell.subnormal, whole)),
         (OVERFLOW, number::percent(cell.overflow, whole)),
-        (SQNR, sqnr),
+        (SQNR, Metric::Sqnr.text(cell)),
     ];
     for (x, figure) in figures {
         picture.text((x, baseline), &figure, text.anchored(Anchor::End));
@@ -126,9 +118,8 @@ fn no_zones(picture: &mut Picture, row: &FormatRow, (y, height, baseline): (f64,
 }
 
 fn zones(picture: &mut Picture, axis: &Axis, limits: &Limits, (y, height, baseline): (f64, f64, f64)) {
-    let end = |limit: &Option<Limit>| limit.as_ref().map_or(f64::NEG_INFINITY, |limit| limit.log2);
-    let flush = end(&limits.flush);
-    let normal = end(&limits.normal).max(flush);
+    let flush = limits.flush.map_or(f64::NEG_INFINITY, |limit| limit.log2);
+    let normal = limits.normal.map_or(flush, |limit| limit.log2).max(flush);
     let overflow = limits.overflow.log2;
     let ends = [f64::NEG_INFINITY, flush, normal, overflow, f64::INFINITY];
     let span = |zone: usize| (axis.x(ends[zone]), axis.x(ends[zone + 1]));
@@ -152,35 +143,24 @@ fn zones(picture: &mut Picture, axis: &Axis, limits: &Limits, (y, height, baseli
     let mut taken = 0.0;
     let beyond_right = overflow >= axis.high();
     if beyond_right {
-        taken = write(picture, 2, true, &format!("{} ▸", limits.overflow.label), 0.0);
-    } else if write(picture, 3, false, &limits.overflow.label, 0.0) == 0.0 {
-        taken = write(picture, 2, true, &limits.overflow.label, 0.0);
+        taken = write(picture, 2, true, &format!("{} ▸", label(limits.overflow.value)), 0.0);
+    } else if write(picture, 3, false, &label(limits.overflow.value), 0.0) == 0.0 {
+        taken = write(picture, 2, true, &label(limits.overflow.value), 0.0);
     }
-    if let Some(limit) = &limits.normal {
-        let label =
-            if limit.log2 <= axis.low() { format!("◂ {}", limit.label) } else { limit.label.clone() };
+    if let Some(limit) = limits.normal {
+        let label = label(limit.value);
+        let label = if limit.log2 <= axis.low() { format!("◂ {label}") } else { label };
         taken += write(picture, 2, false, &label, taken);
     }
-    if let Some(limit) = &limits.flush {
+    if let Some(limit) = limits.flush {
         if limit.log2 > axis.low() {
-            if write(picture, 0, true, &limit.label, 0.0) == 0.0 {
-                write(picture, 1, false, &limit.label, 0.0);
+            if write(picture, 0, true, &label(limit.value), 0.0) == 0.0 {
+                write(picture, 1, false, &label(limit.value), 0.0);
             }
         } else if limits.normal.is_some() {
-            write(picture, 1, false, &format!("◂ {}", limit.label), 0.0);
+            write(picture, 1, false, &format!("◂ {}", label(limit.value)), 0.0);
         } else {
-            write(picture, 2, false, &format!("◂ {}", limit.label), taken);
+            write(picture, 2, false, &format!("◂ {}", label(limit.value)), taken);
         }
-    }
-}
-
-fn decibels(sqnr: f64) -> String {
-    if sqnr.is_finite() {
-        let text = format!("{sqnr:.1}").replace('-', "−");
-        if text == "−0.0" { "0.0".into() } else { text }
-    } else if sqnr.is_nan() {
-        "–".into()
-    } else {
-        number::full(sqnr).replace("-inf", "−∞").replace("inf", "∞")
     }
 }
