@@ -103,6 +103,10 @@ fn help_shows_an_example_first_and_fits_the_width() {
         assert!(stdout(&output).lines().all(|line| line.width() <= 100));
         assert!(stdout(&run(&["--help"])).contains(command));
     }
+    let help = run(&["histogram", "--help"]);
+    for said in ["\n  exceeds_max ", "\n  mse ", "\n  max_rel, mean_rel", "nearest-even, in every"] {
+        assert!(stdout(&help).contains(said), "{said} in {}", stdout(&help));
+    }
 }
 
 #[test]

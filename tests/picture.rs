@@ -1,7 +1,7 @@
 //! The picture of a report: what it shows, that its files are well formed, and that nothing collides.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-use amp_inspect::cast::CastPlan;
+use amp_inspect::cast::{CastPlan, Target};
 use amp_inspect::format::{find, pow2, table::FORMATS};
 use amp_inspect::report::Report;
 use amp_inspect::report::histogram::{HistogramReport, Input, Options};
@@ -229,4 +229,17 @@ fn headroom_stays_in_range() {
     };
     assert!((headroom(vec![pow2(1023)], pow2(100) as f32) - (15.999_3 - 1123.0)).abs() < 0.001);
     assert!((headroom(vec![pow2(-1074)], pow2(-100) as f32) - (15.999_3 + 1174.0)).abs() < 0.001);
+}
+
+#[test]
+fn flushing_is_told_and_drawn() {
+    let mut report = report("four.npy", &["float16"], 1.0, &named("w", vec![1e-6, 1.0]));
+    let before = texts(&picture::to_svg(&report.picture().unwrap()).unwrap());
+    assert!(before.iter().any(|text| text == "2⁻²⁵"), "{before:?}");
+    report.options.ftz = true;
+    let Target::Plain(plan) = &mut report.formats[0].target else { panic!("a plain format") };
+    plan.flush_subnormal_results = true;
+    let after = texts(&picture::to_svg(&report.picture().unwrap()).unwrap());
+    assert!(!after.iter().any(|text| text == "2⁻²⁵"), "{after:?}");
+    assert!(after.iter().any(|text| text == "tensor w · 2 elements · FTZ"), "{after:?}");
 }

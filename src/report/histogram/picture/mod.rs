@@ -89,10 +89,7 @@ fn head(picture: &mut Picture, report: &HistogramReport) {
         facts.push(format!("rounding {}, limits drawn for nearest", options.rounding));
     }
     facts.extend(options.profile.map(|profile| format!("profile {profile}")));
-    for (on, name) in [
-        (options.ftz, "subnormal results flushed (FTZ)"),
-        (options.daz, "subnormal inputs taken for 0 (DAZ)"),
-    ] {
+    for (on, name) in [(options.ftz, "FTZ"), (options.daz, "DAZ")] {
         facts.extend(on.then(|| name.to_owned()));
     }
     let mut room = room;
