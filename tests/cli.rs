@@ -45,9 +45,8 @@ fn results_go_to_stdout_and_talk_to_stderr() {
     let output = run(&["histogram", GPT]);
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(stderr(&output), "");
-    assert!(
-        stdout(&output).starts_with(&format!("{GPT}: 41 tensors, 167\u{202f}360 elements float32, 654 KiB"))
-    );
+    let start = format!("{GPT}: 41 tensors, 167\u{202f}360 elements float32, 654 KiB");
+    assert!(stdout(&output).replace('\n', " ").starts_with(&start));
 }
 
 #[test]
@@ -104,14 +103,24 @@ fn help_shows_an_example_first_and_fits_the_width() {
         assert!(stdout(&output).lines().all(|line| line.width() <= 100));
         assert!(stdout(&run(&["--help"])).contains(command));
     }
+    let help = run(&["histogram", "--help"]);
+    for said in ["\n  exceeds_max ", "\n  mse ", "\n  max_rel, mean_rel", "nearest-even, in every"] {
+        assert!(stdout(&help).contains(said), "{said} in {}", stdout(&help));
+    }
 }
 
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     for columns in [80_usize, 100, 120, 200] {
         for input in [GPT, ONE, "testdata/cnn", "testdata/gpt"] {
-            let output = command(&["histogram", input]).env("COLUMNS", columns.to_string()).output().unwrap();
-            for line in stdout(&output).lines().skip(1) {
+            let options =
+                ["--scale", "3", "--rounding", "stochastic", "--ftz", "--daz", "--profile", "torch"];
+            let output = command(&["histogram", input])
+                .args(options)
+                .env("COLUMNS", columns.to_string())
+                .output()
+                .unwrap();
+            for line in stdout(&output).lines() {
                 assert!(line.width() <= columns, "{columns} columns, {input}: {} in {line:?}", line.width());
             }
         }
@@ -309,8 +318,7 @@ fn block_formats_are_formats_like_the_others() {
 fn tables_of_block_formats_fit_the_terminal() {
     let formats = "e4m3fn,mxfp8_e5m2:rceil,nvfp4,nvfp4:torchao,e4m3fn:128x128";
     let output = run(&["histogram", GPT, "--formats", formats, "--top", "3"]);
-    // The first line names the file and what the dump says of itself.
-    let widest = stdout(&output).lines().skip(1).map(UnicodeWidthStr::width).max().unwrap();
+    let widest = stdout(&output).lines().map(UnicodeWidthStr::width).max().unwrap();
     assert!(widest <= 80, "{widest} columns:\n{}", stdout(&output));
     assert!(stdout(&output).contains(" 128×128 (f32) "));
     assert!(stdout(&output).contains("worst block"));
@@ -393,4 +401,62 @@ fn advice_is_given_only_where_it_holds() {
     assert!(advice(&[]).contains("a scale between 2^11 and 2^16"));
     assert!(!advice(&["--ftz"]).contains("a scale between"), "{}", advice(&["--ftz"]));
     assert!(!advice(&["--rounding", "toward-zero"]).contains("a scale between"));
+}
+
+#[test]
+fn block_kinds_add_up_in_csv_and_every_cast_option_has_a_column() {
+    let options = ["--rounding", "toward-zero", "--ftz", "--profile", "torch", "--csv"];
+    let output = command(&["histogram", ONE, "-f", "mxfp8,float16"]).args(options).output().unwrap();
+    let mut csv = csv::Reader::from_reader(&*output.stdout);
+    let heads = csv.headers().unwrap().clone();
+    let rows: Vec<_> = csv.records().map(Result::unwrap).collect();
+    let figure = |row: usize, name: &str| &rows[row][heads.iter().position(|head| head == name).unwrap()];
+    let kinds = heads.iter().filter(|head| *head == "blocks_all_zero" || head.starts_with("blocks_scale_"));
+    let sum: u64 = kinds.map(|kind| figure(0, kind).parse::<u64>().unwrap()).sum();
+    assert_eq!(sum.to_string(), figure(0, "blocks"));
+    let options = |row| ["rounding", "ftz", "daz", "profile"].map(|name| figure(row, name));
+    assert_eq!(options(0), ["nearest-even", "false", "false", ""]);
+    assert_eq!(options(1), ["toward-zero", "true", "false", "torch"]);
+    let json: Value = serde_json::from_slice(&run(&["histogram", ONE, "--json"]).stdout).unwrap();
+    assert_eq!((&json["total"]["dtype"], &json["total"]["shape"]), (&Value::Null, &Value::Null));
+    assert_eq!(json["tensors"][0]["dtype"], "float32");
+}
+
+#[test]
+fn tensors_of_several_files_keep_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = |step: u32| folder.path().join(format!("a_rather_long_name_of_a_dump_at_step{step:05}.npy"));
+    for step in [1, 2] {
+        std::fs::copy(ONE, name(step)).unwrap();
+    }
+    let output = run(&["histogram", folder.path().to_str().unwrap()]);
+    for step in [1, 2] {
+        let key = format!("[{step}] a_rather_long_name_of_a_dump_at_step{step:05}.npy");
+        assert!(stdout(&output).lines().any(|line| line == key), "{}", stdout(&output));
+        assert!(stdout(&output).lines().filter(|line| line.starts_with(&format!("[{step}] "))).count() == 2);
+    }
+}
+
+#[test]
+fn names_of_formats_are_not_cut_where_heads_can_be() {
+    let output = run(&["histogram", ONE, "-f", "mxfp8:rceil:axis=0,float16"]);
+    let table = stdout(&output).lines().skip_while(|line| !line.contains("under %"));
+    let names: Vec<&str> = table.skip(1).take(2).map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(names, ["mxfp8_e4m3:rceil:axis=0", "float16"]);
+    assert!(stdout(&run(&["histogram", ONE])).contains("underflow %"));
+}
+
+#[test]
+fn options_of_the_cast_are_told() {
+    assert!(!stdout(&run(&["histogram", ONE])).contains("cast with"));
+    let formats = ["histogram", ONE, "-f", "float16,e4m3fn", "--rounding", "stochastic", "--seed", "7"];
+    let output = command(&formats)
+        .args(["--ftz", "--daz", "--scale", "2^10", "--overflow", "saturate"])
+        .output()
+        .unwrap();
+    let text = stdout(&output).replace('\n', " ");
+    let said = "cast with rounding stochastic · seed 7, random bits 13 for float16; 16 for e4m3fn · overflow policy \
+                saturate for float16, e4m3fn · subnormal results flushed (--ftz) · subnormal inputs taken for zero \
+                (--daz) · scale 1024";
+    assert!(text.contains(said), "{text}");
 }

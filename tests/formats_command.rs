@@ -150,3 +150,11 @@ fn csv_has_a_row_for_each_format_and_code() {
     assert_eq!(rows(&["formats", "--csv"]), FORMATS.len());
     assert_eq!(rows(&["formats", "--codes", "e3m2fn", "--csv"]), 1 << row("e3m2fn").bits);
 }
+
+#[test]
+fn a_block_format_is_said_to_be_one() {
+    let output = amp_inspect(&["formats", "mxfp8"]);
+    let said = "mxfp8_e4m3 is a block format: its elements are e4m3fn, and those of a block share a scale in e8m0fnu";
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains(said));
+}

@@ -1,7 +1,7 @@
 //! The picture of a report: what it shows, that its files are well formed, and that nothing collides.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-use amp_inspect::cast::CastPlan;
+use amp_inspect::cast::{CastPlan, Target};
 use amp_inspect::format::{find, pow2, table::FORMATS};
 use amp_inspect::report::Report;
 use amp_inspect::report::histogram::{HistogramReport, Input, Options};
@@ -206,4 +206,40 @@ fn lines_are_painted_dashed_and_slanted() {
     assert_eq!(svg.matches("<rect").count(), 1 + 8);
     assert_eq!(svg.matches("<polyline").count(), 1);
     assert!(picture::to_png(&drawn).unwrap().len() > picture::to_png(&Picture::new(100, 100)).unwrap().len());
+}
+
+#[test]
+fn bars_cover_the_grid_and_one_is_singular() {
+    let values = vec![1.0, 1.0, 1.0, 2.0, 4.0, 1e-6];
+    let picture = report("six.npy", &["float16"], 1.0, &named("w", values)).picture().unwrap();
+    let items = picture.items();
+    let is_bar = |item: &Item| matches!(item, Item::Rect { fill: Colour(84, 84, 84), .. });
+    let first = items.iter().position(is_bar).unwrap();
+    assert!(!items[first..].iter().any(|item| matches!(item, Item::Line { .. })), "a line crosses the bars");
+    let one = report("one.npy", &["float16"], 1.0, &named("w", vec![1.0])).picture().unwrap();
+    let texts = texts(&picture::to_svg(&one).unwrap());
+    assert!(texts.iter().any(|text| text == "tensor w · 1 element"), "{texts:?}");
+}
+
+#[test]
+fn headroom_stays_in_range() {
+    let headroom = |values: Vec<f64>, scale: f32| {
+        let report = report("big.npy", &["float16"], scale, &named("w", values));
+        report.total.formats[0].headroom_log2.unwrap().0
+    };
+    assert!((headroom(vec![pow2(1023)], pow2(100) as f32) - (15.999_3 - 1123.0)).abs() < 0.001);
+    assert!((headroom(vec![pow2(-1074)], pow2(-100) as f32) - (15.999_3 + 1174.0)).abs() < 0.001);
+}
+
+#[test]
+fn flushing_is_told_and_drawn() {
+    let mut report = report("four.npy", &["float16"], 1.0, &named("w", vec![1e-6, 1.0]));
+    let before = texts(&picture::to_svg(&report.picture().unwrap()).unwrap());
+    assert!(before.iter().any(|text| text == "2⁻²⁵"), "{before:?}");
+    report.options.ftz = true;
+    let Target::Plain(plan) = &mut report.formats[0].target else { panic!("a plain format") };
+    plan.flush_subnormal_results = true;
+    let after = texts(&picture::to_svg(&report.picture().unwrap()).unwrap());
+    assert!(!after.iter().any(|text| text == "2⁻²⁵"), "{after:?}");
+    assert!(after.iter().any(|text| text == "tensor w · 2 elements · FTZ"), "{after:?}");
 }

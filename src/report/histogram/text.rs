@@ -208,3 +208,14 @@ fn code(text: &str) -> String {
 pub(super) fn code_in_cell(text: &str) -> String {
     code(text).replace('|', "\\|")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_escaped_only_where_they_end_a_cell() {
+        assert_eq!(code("a|b`\u{1b}"), "a|b'\\u{1b}");
+        assert_eq!(code_in_cell("a|b`"), "a\\|b'");
+    }
+}

@@ -14,7 +14,7 @@ const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 800;
 const MARGIN: f64 = 40.0;
 /// Ends of the shared axis; the figures stand on both sides of it.
-const LEFT: f64 = 306.0;
+const LEFT: f64 = 336.0;
 const RIGHT: f64 = 1012.0;
 const TOP: f64 = 122.0;
 /// From the axis to the first strip.
@@ -89,10 +89,7 @@ fn head(picture: &mut Picture, report: &HistogramReport) {
         facts.push(format!("rounding {}, limits drawn for nearest", options.rounding));
     }
     facts.extend(options.profile.map(|profile| format!("profile {profile}")));
-    for (on, name) in [
-        (options.ftz, "subnormal results flushed (FTZ)"),
-        (options.daz, "subnormal inputs taken for 0 (DAZ)"),
-    ] {
+    for (on, name) in [(options.ftz, "FTZ"), (options.daz, "DAZ")] {
         facts.extend(on.then(|| name.to_owned()));
     }
     let mut room = room;

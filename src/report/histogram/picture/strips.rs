@@ -38,7 +38,7 @@ impl Zone {
 }
 
 /// Right edges of the columns of figures.
-const UNDERFLOW: f64 = 202.0;
+const UNDERFLOW: f64 = 232.0;
 const SUBNORMAL: f64 = LEFT - 12.0;
 const OVERFLOW: f64 = RIGHT + 80.0;
 const SQNR: f64 = RIGHT + 148.0;
@@ -85,7 +85,7 @@ pub(super) fn strip(
     let whole = report.total.nonzero_finite;
     // The long names of block formats may use what the figure beside them leaves, and a smaller type.
     let taken = text.width(&number::percent(cell.underflow, whole)) + 8.0;
-    let room = UNDERFLOW - MARGIN - if row.block.is_some() { taken } else { 54.0 };
+    let room = UNDERFLOW - MARGIN - if row.block.is_some() { taken } else { 70.0 };
     let name = if text.bold().width(row.name) > room { NOTE.bold() } else { text.bold() };
     picture.text((MARGIN, baseline), &name.fit(row.name, room), name);
     let figures = [
