@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use amp_inspect::cast::fast::Level;
 use amp_inspect::cast::fast::hardware::INSTRUCTIONS;
-use amp_inspect::cast::fast::slice::{Code, SliceCast, SliceDecode};
+use amp_inspect::cast::fast::slice::{Code, SliceCast};
+use amp_inspect::cast::fast::unpack::SliceDecode;
 use amp_inspect::cast::{CastPlan, NanCode, OVERFLOWS, Place, Rounding};
 use amp_inspect::format::decode::decode;
 use amp_inspect::format::table::FORMATS;

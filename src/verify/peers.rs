@@ -6,7 +6,8 @@ use half::{bf16, f16};
 use super::{Check, Convert, Implementation, Inputs, Maker, Source, inputs};
 use crate::cast::fast::Level;
 use crate::cast::fast::hardware::INSTRUCTIONS;
-use crate::cast::fast::slice::{Code, SliceCast, SliceDecode};
+use crate::cast::fast::slice::{Code, SliceCast};
+use crate::cast::fast::unpack::SliceDecode;
 use crate::cast::{CastPlan, NanCode, OVERFLOWS, Rounding};
 use crate::format::FormatSpec;
 

@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use amp_inspect::cast::fast::Level;
 use amp_inspect::cast::fast::hardware::INSTRUCTIONS;
-use amp_inspect::cast::fast::slice::{Code, SliceCast, SliceDecode};
+use amp_inspect::cast::fast::slice::{Code, SliceCast};
+use amp_inspect::cast::fast::unpack::SliceDecode;
 use amp_inspect::cast::{CastPlan, Place};
 use amp_inspect::format::table::FORMATS;
 
