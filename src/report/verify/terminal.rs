@@ -36,7 +36,7 @@ pub(super) fn rows(checks: &[CheckEntry]) -> Vec<Row<'_>> {
                 // Levels and modes share a line.
                 OURS => "amp-inspect, SIMD".to_owned(),
                 "CPU" => format!("CPU, {}", check.implementation.split(' ').next().unwrap_or_default()),
-                maker => format!("crate {maker}, from {}", check.source),
+                maker => format!("{maker}, from {}", check.source),
             };
             let differing = &check.differences;
             let known: u64 = differing.iter().filter(|class| class.known.is_some()).map(|c| c.count).sum();
@@ -115,7 +115,11 @@ impl VerifyReport {
         ];
         let mut table = Table::new(heads);
         for row in rows(&self.checks) {
-            let known = if row.differing == 0 { String::new() } else { count(row.known) };
+            let known = match row.differing {
+                0 => String::new(),
+                all if all == row.known => "all".to_owned(),
+                _ => count(row.known),
+            };
             table.row([
                 row.format.to_owned(),
                 row.implementation,
