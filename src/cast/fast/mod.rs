@@ -2,7 +2,8 @@
 //!
 //! A kernel is ordinary safe code over blocks of numbers; the compiler vectorises one copy of it for each
 //! [`Level`]. Every copy does the same operations in the same order, so results are the same bytes on
-//! every level. [`slice`] has the casts themselves, [`slice_decode`] the way back, [`hardware`] those that the processor brings along.
+//! every level. [`mod@slice`] has the casts themselves, [`slice_decode`] the way back, [`hardware`] those that
+//! the processor brings along.
 
 pub mod hardware;
 pub mod slice;
