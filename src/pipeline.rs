@@ -1,7 +1,7 @@
 //! The spine: for each tensor read → decode → observe, in parallel, merged in the order of the file.
 //!
 //! The work is cut at fixed places, so the same input gives the same result for any number of threads,
-//! and memory depends on threads and segments, not on the size of the file.
+//! and memory is bounded by threads × segments whatever the size of the file.
 
 mod blocks;
 
@@ -10,8 +10,9 @@ pub use blocks::{block_shapes, run_blocks};
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::source::TensorSource;
@@ -22,6 +23,10 @@ use crate::tensor::{Decoder, TensorInfo};
 const CHUNK: u64 = 1 << 16;
 /// Elements that go into one accumulator before it is merged.
 const SEGMENT: u64 = 1 << 22;
+/// Segments, for each thread, that may be done before their turn to be merged.
+const AHEAD: u64 = 4;
+/// How long a thread waits for its turn: a thread that fails must not hold up the others for ever.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One tensor to read.
 pub struct Task<'a> {
@@ -59,13 +64,20 @@ fn in_segments<A: Accumulate, S: Default>(
     let numbers = |(job, &total): (usize, &u64)| (0..total.max(1)).map(move |number| (job, number));
     let queue: Vec<(usize, u64)> = segments.iter().enumerate().flat_map(numbers).collect();
     let next = AtomicUsize::new(0);
-    let merging: Vec<_> = segments.iter().map(|_| Mutex::new(InOrder::default())).collect();
+    let merging: Vec<_> = segments.iter().map(|_| (Mutex::new(InOrder::default()), Condvar::new())).collect();
+    let ahead = AHEAD * threads.get() as u64;
     let worker = || {
         let mut scratch = S::default();
         while let Some(&(job, number)) = queue.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (in_order, merged) = &merging[job];
+            // Segments are taken in order, so another thread is at work on the one that is waited for.
+            let far_ahead = |in_order: &mut InOrder<A>| number > in_order.next + ahead;
+            let turn = in_order.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(merged.wait_timeout_while(turn, PATIENCE, far_ahead));
             let outcome = work(job, number, &mut scratch);
-            let mut in_order = merging[job].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut in_order = in_order.lock().unwrap_or_else(PoisonError::into_inner);
             in_order.add(number, outcome, segments[job].max(1));
+            merged.notify_all();
         }
     };
     thread::scope(|scope| {
@@ -74,7 +86,7 @@ fn in_segments<A: Accumulate, S: Default>(
         }
         worker();
     });
-    let finished = merging.into_iter().map(|in_order| {
+    let finished = merging.into_iter().map(|(in_order, _)| {
         let in_order = in_order.into_inner().unwrap_or_else(PoisonError::into_inner);
         // Every segment has been added, so there is a result.
         in_order.finished.unwrap_or_else(|| Err(Error::new("was not read to its end")))
