@@ -44,7 +44,7 @@ pub enum Rounding {
 /// The modes that a name selects, with what they do. `stochastic` is apart, since it has options.
 pub const ROUNDINGS: &[(&str, Rounding, &str)] = &[
     ("nearest-even", Rounding::NearestEven, "to the nearest number, ties to the even code"),
-    ("nearest-away", Rounding::NearestAway, "to the nearest number, ties away from zero (tf32's cvt.rna)"),
+    ("nearest-away", Rounding::NearestAway, "to the nearest number, ties away from zero (cvt.rna)"),
     ("toward-zero", Rounding::TowardZero, "truncation"),
     ("up", Rounding::Up, "to the larger neighbour"),
     ("down", Rounding::Down, "to the smaller neighbour"),
@@ -87,13 +87,9 @@ pub enum Overflow {
 
 /// Every overflow policy with its meaning.
 pub const OVERFLOWS: &[(&str, Overflow, &str)] = &[
-    ("ieee", Overflow::Ieee, "Inf where the format has one, else NaN, else the largest number"),
-    ("saturate", Overflow::Saturate, "the largest finite number, for Inf too (cvt.satfinite)"),
-    (
-        "saturate-finite",
-        Overflow::SaturateFinite,
-        "the largest finite number, but Inf is kept (P3109 SatPropagate)",
-    ),
+    ("ieee", Overflow::Ieee, "Inf if there is one, else NaN, else the largest"),
+    ("saturate", Overflow::Saturate, "the largest number, for Inf too (cvt.satfinite)"),
+    ("saturate-finite", Overflow::SaturateFinite, "the largest number; Inf stays (P3109 SatPropagate)"),
 ];
 
 impl Overflow {

@@ -1,7 +1,8 @@
 //! How whole software stacks cast: a name that sets overflow policy, rounding and NaN codes at once.
 //!
 //! On finite values in range they all agree; what differs is listed here. Measured over all 2^32 float32
-//! inputs with the versions named, except where the source says otherwise.
+//! inputs with the versions named, except where the source says otherwise. PyTorch's change of mind is in its
+//! issue 104242 and pull request 178817.
 
 use super::{CastPlan, NanCode, Overflow, Rounding};
 use crate::format::FormatSpec;
@@ -25,7 +26,7 @@ pub const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "torch",
-        about: "PyTorch since 2.13: only e4m3fn saturates (pytorch#178817)",
+        about: "PyTorch since 2.13: of the formats only e4m3fn saturates",
         policy: |format| {
             let saturates = format.name == "e4m3fn";
             let nan = if format.bits == 16 { NanCode::AllOnesNegative } else { NanCode::AllOnes };
@@ -34,7 +35,7 @@ pub const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "torch<2.13",
-        about: "PyTorch before 2.13, eager: no saturation (pytorch#104242)",
+        about: "PyTorch before 2.13, eager mode: no saturation",
         policy: |format| {
             let nan = if format.bits == 16 { NanCode::AllOnesNegative } else { NanCode::AllOnes };
             (Overflow::Ieee, nan)

@@ -285,10 +285,10 @@ fn formats_help() -> String {
          Formats whose elements share a scale with their block:\n  \
            {}, FORMAT:RxC\n\
          and after a colon each, in any order\n  \
-           floor, ceil, even, rceil   how an MX scale is rounded [default: floor]\n  \
-           te, torchao, single        whose NVFP4 scales [default: te]\n  \
-           f32, pow2                  scales of FP8 blocks [default: f32]\n  \
-           block=N, axis=A            length and axis of MX and NVFP4 blocks [default axis: -1, the last]",
+           floor, ceil, even, rceil  rounding of MX scales [floor]\n  \
+           te, torchao, single       whose NVFP4 scales [te]\n  \
+           f32, pow2                 scales of FP8 blocks [f32]\n  \
+           block=N, axis=A           of MX and NVFP4 blocks [axis=-1]",
         plain.join(", "),
         blocks.join(", ")
     )
@@ -345,7 +345,9 @@ fn sort_parser() -> impl TypedValueParser<Value = Sort> {
 
 /// A list of choices with their meanings, one a line.
 fn choices<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    rows.map(|(name, meaning)| format!("\n  {name:<15} {meaning}")).collect()
+    let rows: Vec<_> = rows.collect();
+    let longest = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    rows.iter().map(|(name, meaning)| format!("\n  {name:<longest$}  {meaning}")).collect()
 }
 
 fn overflow_help() -> String {
