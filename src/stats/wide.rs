@@ -2,10 +2,10 @@
 
 use super::block::{Block, INFINITY, LANES};
 use super::element::FormatStats;
+use crate::cast::fast::nearest::Nearest;
 use crate::cast::fast::{self, Kernel, Level};
 use crate::cast::round::Class;
 use crate::cast::{CastPlan, Overflow, Place, Rounding};
-use crate::format::pow2;
 
 /// One cast to a wide format, with its limits as bits of |product|.
 #[derive(Clone, Copy, Debug)]
@@ -18,13 +18,7 @@ pub(super) struct WideCast {
     overflow: u32,
     exceeds_max: u32,
     max_finite: f32,
-    /// Smallest normal number, and the number whose unit in the last place is the smallest subnormal.
-    min_normal: f32,
-    subnormal_magic: f32,
-    /// Significand bits dropped, and half of their weight, less one.
-    dropped: u32,
-    half_less_one: u32,
-    odd: u32,
+    nearest: Nearest,
 }
 
 impl WideCast {
@@ -32,14 +26,11 @@ impl WideCast {
     pub(super) fn new(plan: &CastPlan) -> Option<Self> {
         let format = &plan.target;
         plan.scale_log2()?;
-        let unit = format.emin() - format.trailing_bits() as i32;
-        let fits = format.emin() >= -126 && unit >= -149 && format.max_finite() <= f64::from(f32::MAX);
+        let nearest = Nearest::new(format)?;
         let flushes = plan.flush_subnormal_inputs || plan.flush_subnormal_results;
-        if plan.rounding != Rounding::NearestEven || flushes || !format.signed || !format.subnormals || !fits
-        {
+        if plan.rounding != Rounding::NearestEven || flushes || !format.signed {
             return None;
         }
-        let dropped = 24 - format.precision;
         let unscaled = CastPlan { scale: 1.0, ..*plan };
         let first = |reached: fn(Class) -> bool| {
             first_bits(|x| reached(unscaled.cast_f64(x, Place::default()).class))
@@ -51,11 +42,7 @@ impl WideCast {
             overflow: first(|class| matches!(class, Class::Overflow | Class::Inf)),
             exceeds_max: first_bits(|x| x > format.max_finite()),
             max_finite: format.max_finite() as f32,
-            min_normal: format.min_normal() as f32,
-            subnormal_magic: pow2(unit + 23) as f32,
-            dropped,
-            half_less_one: ((1 << dropped) >> 1_u32).max(1) - 1,
-            odd: u32::from(dropped > 0),
+            nearest,
         })
     }
 
@@ -95,7 +82,7 @@ impl WideCast {
         let kernel = Errors { cast: self, block, limit };
         // Formats with the exponents of f32 have subnormal numbers only where f32 has them, and integer
         // rounding is right there too.
-        let has_subnormals = self.min_normal > f32::MIN_POSITIVE;
+        let has_subnormals = self.nearest.min_normal > f32::MIN_POSITIVE.to_bits();
         let sums = match (has_subnormals, overflow == 0 && block.is_finite()) {
             (true, true) => fast::run(level, Plain::<true>(kernel)),
             (false, true) => fast::run(level, Plain::<false>(kernel)),
@@ -134,18 +121,7 @@ impl WideCast {
     /// |product| → the magnitude that it is cast to; the largest number for an overflow.
     #[inline(always)]
     fn round(&self, magnitude: u32) -> f32 {
-        let odd = (magnitude >> self.dropped) & self.odd;
-        let up = magnitude.wrapping_add(self.half_less_one + odd);
-        let normal = f32::from_bits((up >> self.dropped) << self.dropped);
-        let rounded =
-            if magnitude < self.min_normal.to_bits() { self.round_subnormal(magnitude) } else { normal };
-        if magnitude >= self.overflow { self.max_finite } else { rounded }
-    }
-
-    /// Adding a number whose last place weighs as much as the smallest subnormal rounds to that.
-    #[inline(always)]
-    fn round_subnormal(&self, magnitude: u32) -> f32 {
-        (f32::from_bits(magnitude) + self.subnormal_magic) - self.subnormal_magic
+        if magnitude >= self.overflow { self.max_finite } else { self.nearest.round(magnitude) }
     }
 
     fn kept_magnitudes(&self, block: &Block, limit: u32) -> impl Iterator<Item = u32> {
@@ -267,16 +243,17 @@ impl<const SUBNORMALS: bool> Kernel for Plain<'_, SUBNORMALS> {
     #[inline(always)]
     fn run(self) -> Sums {
         let Errors { cast, block, .. } = self.0;
-        let kept = !((1_u32 << cast.dropped) - 1);
-        let half = (1_u32 << cast.dropped) >> 1;
+        let nearest = cast.nearest;
+        let kept = !((1_u32 << nearest.dropped) - 1);
+        let half = (1_u32 << nearest.dropped) >> 1;
         let mut lanes = Lanes::new();
         for (xs, rs) in block.lanes() {
             for lane in 0..LANES {
                 let magnitude = cast.magnitude_bits(xs[lane]);
                 let mut rounded = f32::from_bits((magnitude + half) & kept);
                 if SUBNORMALS {
-                    let subnormal = cast.round_subnormal(magnitude);
-                    rounded = if magnitude < cast.min_normal.to_bits() { subnormal } else { rounded };
+                    let subnormal = nearest.round_subnormal(magnitude);
+                    rounded = if magnitude < nearest.min_normal { subnormal } else { rounded };
                 }
                 lanes.add(lane, f64::from((f32::from_bits(magnitude) - rounded).abs()), rs[lane]);
             }

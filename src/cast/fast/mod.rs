@@ -6,6 +6,7 @@
 //! the processor brings along.
 
 pub mod hardware;
+pub mod nearest;
 pub mod slice;
 pub mod slice_decode;
 

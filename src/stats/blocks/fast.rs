@@ -4,7 +4,8 @@
 
 use super::FormatStats;
 use crate::cast::block::{BlockPlan, BlockScale, Factor, passes_over_nan};
-use crate::format::{BlockSpec, FormatSpec, pow2};
+use crate::cast::fast::nearest::Nearest;
+use crate::format::{BlockSpec, FormatSpec};
 
 const LANES: usize = 4;
 const SIGN: u32 = 1 << 31;
@@ -84,14 +85,10 @@ impl Values {
     }
 }
 
-/// Rounding of f32 magnitudes to one element format, to nearest even.
+/// Casts f32 magnitudes to one element format, to nearest even.
 pub(super) struct Fast {
-    /// Significand bits dropped from a normal number, and what to add before, apart from the last bit kept.
-    dropped: u32,
-    half_less_one: u32,
+    nearest: Nearest,
     min_normal: f32,
-    /// The number whose unit in the last place is the smallest subnormal: adding it rounds there.
-    magic: f32,
     max: f32,
 }
 
@@ -109,20 +106,13 @@ struct Sums {
 }
 
 impl Fast {
-    /// `None` if these loops do not serve the format: with one significand bit, "even" is no property of
-    /// the significand.
+    /// `None` if these loops do not serve the format.
     pub(super) fn new(format: &FormatSpec) -> Option<Self> {
-        let unit = format.emin() - format.trailing_bits() as i32;
-        let fits = format.emin() > -100 && format.emax() < 100 && format.precision < 24;
-        let ordinary = format.signed && format.subnormals && format.precision > 1;
-        let dropped = 24 - format.precision;
-        (fits && ordinary).then(|| Self {
-            dropped,
-            half_less_one: (1 << (dropped - 1)) - 1,
-            min_normal: format.min_normal() as f32,
-            magic: pow2(unit + 23) as f32,
-            max: format.max_finite() as f32,
-        })
+        let nearest = Nearest::new(format)?;
+        // Far from the ends of f32, so that a magnitude rounded up stays finite.
+        let fits = format.emin() > -100 && format.emax() < 100 && format.signed;
+        let (min_normal, max) = (format.min_normal() as f32, format.max_finite() as f32);
+        fits.then_some(Self { nearest, min_normal, max })
     }
 
     /// What the cast does to the block; `None` if the definition has to say.
@@ -167,7 +157,7 @@ impl Fast {
         for xs in values.padded.as_chunks::<LANES>().0 {
             for (lane, &x) in xs.iter().enumerate() {
                 let magnitude = f32::from_bits(scaled(x).to_bits() & !SIGN);
-                let unlimited = self.round(magnitude);
+                let unlimited = self.nearest.round(magnitude.to_bits());
                 let rounded = if unlimited > self.max { self.max } else { unlimited };
                 lanes.becomes_zero[lane] += u32::from(rounded == 0.0);
                 lanes.below_normal[lane] += u32::from(rounded < self.min_normal);
@@ -194,16 +184,6 @@ impl Fast {
             overflow: lanes.overflow.iter().sum(),
             clipped: lanes.clipped.iter().sum(),
         }
-    }
-
-    /// The nearest number of the format, had it no largest one. Inf stays above every number.
-    #[inline(always)]
-    fn round(&self, magnitude: f32) -> f32 {
-        let bits = magnitude.to_bits();
-        let odd = (bits >> self.dropped) & 1;
-        let normal = f32::from_bits(((bits + self.half_less_one + odd) >> self.dropped) << self.dropped);
-        let subnormal = (magnitude + self.magic) - self.magic;
-        if magnitude < self.min_normal { subnormal } else { normal }
     }
 }
 
