@@ -44,7 +44,9 @@ pub trait Report {
     fn markdown(&self, out: &mut dyn Write) -> io::Result<()>;
 
     /// The one picture that says most; `None` where a picture would say nothing.
-    fn picture(&self) -> Option<Picture>;
+    fn picture(&self) -> Option<Picture> {
+        None
+    }
 }
 
 /// What was chosen for which formats: `ieee for float16; saturate for e4m3fn, e2m1fn`.

@@ -13,7 +13,6 @@ pub use given::{CodesOf, Form, Given, Held};
 pub use model::{CastRow, ExplainReport, Explained, Near, Options};
 pub use neighbours::{Neighbour, Place};
 
-use super::picture::Picture;
 use super::{Report, json};
 
 impl Report for ExplainReport {
@@ -27,9 +26,5 @@ impl Report for ExplainReport {
 
     fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write_markdown(out)
-    }
-
-    fn picture(&self) -> Option<Picture> {
-        None
     }
 }

@@ -10,7 +10,6 @@ use std::io::{self, Write};
 pub use codes::{CodeRow, CodesReport, MAX_CODE_BITS};
 pub use model::{FormatEntry, FormatsReport, Limit};
 
-use super::picture::Picture;
 use super::{Report, json};
 
 impl Report for FormatsReport {
@@ -25,10 +24,6 @@ impl Report for FormatsReport {
     fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write_markdown(out)
     }
-
-    fn picture(&self) -> Option<Picture> {
-        None
-    }
 }
 
 impl Report for CodesReport {
@@ -42,9 +37,5 @@ impl Report for CodesReport {
 
     fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write_markdown(out)
-    }
-
-    fn picture(&self) -> Option<Picture> {
-        None
     }
 }

@@ -8,7 +8,6 @@ use std::io::{self, Write};
 
 pub use model::{CheckEntry, DifferenceEntry, ExampleEntry, KnownEntry, Machine, VerifyReport};
 
-use super::picture::Picture;
 use super::{Report, json};
 
 impl Report for VerifyReport {
@@ -22,9 +21,5 @@ impl Report for VerifyReport {
 
     fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write_markdown(out)
-    }
-
-    fn picture(&self) -> Option<Picture> {
-        None
     }
 }
