@@ -4,33 +4,30 @@ use crate::cast::fast::{self, Kernel, Level};
 
 /// Elements in a block.
 pub(super) const BLOCK: usize = 512;
-/// Elements that the loops here take at once: a vector of the widest processors.
+/// Sums that are kept at once: a vector of the widest processors.
 pub(super) const LANES: usize = 16;
 /// Bits of +Inf: magnitudes from here on are not finite.
 pub(super) const INFINITY: u32 = f32::INFINITY.to_bits();
-/// Fraction bits below the key of a bin.
-pub(super) const LOW_BITS: u32 = 18;
-
-const LOW_MASK: u32 = (1 << LOW_BITS) - 1;
-/// Between these, f32 reciprocals and the distances within a bin are normal numbers.
-const FIRST_PLAIN: u32 = 0x0800_0000;
-const LAST_PLAIN: u32 = 0x7700_0000;
+/// The sign bit of an f32.
+pub(super) const SIGN: u32 = 1 << 31;
+/// The fraction bits of an f32, and the bit that the significand of a normal number has before them.
+pub(super) const FRACTION: u32 = HIDDEN - 1;
+pub(super) const HIDDEN: u32 = 1 << 23;
 
 /// A run of elements.
-pub(super) struct Block {
-    values: [f32; BLOCK],
-    /// 1/|x|, or 0 where x is zero or not finite.
-    reciprocals: [f64; BLOCK],
-    /// How far |x| is above the start of its bin, and below the end, relative to |x|.
-    above_start: [f64; BLOCK],
-    below_end: [f64; BLOCK],
+///
+/// The loops here run over whole arrays, one step at a time: so they are compiled to vectors.
+pub(super) struct Block<'a> {
+    /// The elements, and zeros after them.
+    values: &'a [f32; BLOCK],
     /// Number of elements.
     len: usize,
+    /// 2^31 / significand, the significand being in [1, 2), to the nearest integer; 0 for a zero.
+    inverses: [u32; BLOCK],
     /// Number of ±0, NaN and ±Inf elements.
     pub(super) zeros: u64,
     pub(super) nans: u64,
     pub(super) infinities: u64,
-    pub(super) negative_infinities: u64,
     /// Bits of the largest finite and the smallest nonzero magnitude; 0 if there is none.
     pub(super) largest: u32,
     pub(super) smallest: u32,
@@ -40,36 +37,32 @@ pub(super) struct Block {
     pub(super) sum: f64,
 }
 
-impl Block {
-    pub(super) fn new() -> Self {
-        Self {
-            values: [0.0; BLOCK],
-            reciprocals: [0.0; BLOCK],
-            above_start: [0.0; BLOCK],
-            below_end: [0.0; BLOCK],
-            len: 0,
+impl<'a> Block<'a> {
+    /// The first `len` of `values`, after which there are only zeros: no sum notices them.
+    pub(super) fn new(level: Level, values: &'a [f32; BLOCK], len: usize) -> Self {
+        let mut block = Self {
+            values,
+            len,
+            inverses: [0; BLOCK],
             zeros: 0,
             nans: 0,
             infinities: 0,
-            negative_infinities: 0,
             largest: 0,
             smallest: 0,
             signal: 0.0,
             sum: 0.0,
+        };
+        fast::run(level, Survey(&mut block));
+        if block.largest >= INFINITY {
+            fast::run(level, NotFinite(&mut block));
         }
-    }
-
-    /// Takes in up to [`BLOCK`] elements.
-    pub(super) fn load(&mut self, level: Level, values: &[f32]) {
-        self.len = values.len();
-        self.values[..values.len()].copy_from_slice(values);
-        // Zeros fill up the last vector: no sum notices them.
-        let padded = values.len().next_multiple_of(LANES);
-        self.values[values.len()..padded].fill(0.0);
-        fast::run(level, Survey(self));
-        fast::run(level, Sums(self));
-        let plain = (self.smallest == 0 || self.smallest >= FIRST_PLAIN) && self.largest < LAST_PLAIN;
-        if plain { fast::run(level, Ratios::<true>(self)) } else { fast::run(level, Ratios::<false>(self)) }
+        fast::run(level, Sums(&mut block));
+        if level.fuses() {
+            fast::run(level, Inverses::<true>(&mut block));
+        } else {
+            fast::run(level, Inverses::<false>(&mut block));
+        }
+        block
     }
 
     /// The elements.
@@ -77,24 +70,20 @@ impl Block {
         &self.values[..self.len]
     }
 
-    /// The elements, their magnitudes' reciprocals, and zeros up to a multiple of [`LANES`].
-    #[inline(always)]
-    pub(super) fn lanes(&self) -> impl Iterator<Item = (&[f32; LANES], &[f64; LANES])> {
-        let padded = self.len.next_multiple_of(LANES);
-        let (values, _) = self.values[..padded].as_chunks::<LANES>();
-        let (reciprocals, _) = self.reciprocals[..padded].as_chunks::<LANES>();
-        values.iter().zip(reciprocals)
+    /// The elements, and zeros up to a multiple of [`LANES`]. (Slices: of arrays the compiler knows the length, and
+    /// unrolls a loop to more code than the processor decodes in time.)
+    pub(super) fn padded(&self) -> &[f32] {
+        &self.values[..self.len.next_multiple_of(LANES)]
     }
 
-    /// The elements with their relative distances from the start and to the end of their bins.
-    pub(super) fn with_distances(&self) -> impl Iterator<Item = (f32, f64, f64)> {
-        let distances = self.above_start.iter().zip(&self.below_end);
-        self.values().iter().zip(distances).map(|(&x, (&above, &below))| (x, above, below))
+    /// 2^31 / significand of each of these, 0 for a zero.
+    pub(super) fn inverses(&self) -> &[u32] {
+        &self.inverses[..self.len.next_multiple_of(LANES)]
     }
 
     /// Whether some elements are subnormal.
     pub(super) fn has_subnormals(&self) -> bool {
-        (1..f32::MIN_POSITIVE.to_bits()).contains(&self.smallest)
+        (1..HIDDEN).contains(&self.smallest)
     }
 
     /// Whether every element is finite.
@@ -108,105 +97,137 @@ impl Block {
     }
 }
 
-/// Counts and extremes.
-struct Survey<'a>(&'a mut Block);
+/// Zeros and extremes, as if every element were finite.
+struct Survey<'b, 'a>(&'b mut Block<'a>);
 
-impl Kernel for Survey<'_> {
+impl Kernel for Survey<'_, '_> {
     type Out = ();
 
     #[inline(always)]
     fn run(self) {
         let block = self.0;
-        let (mut zeros, mut nans, mut infinities, mut negative_infinities) = (0_u32, 0_u32, 0_u32, 0_u32);
-        let (mut largest, mut smallest) = (0_u32, u32::MAX);
-        for x in &block.values[..block.len] {
-            let magnitude = x.to_bits() & !(1 << 31);
+        let (mut zeros, mut largest, mut smallest) = (0_u32, 0_u32, u32::MAX);
+        for x in block.padded() {
+            let magnitude = x.to_bits() & !SIGN;
             zeros += u32::from(magnitude == 0);
-            infinities += u32::from(magnitude == INFINITY);
-            negative_infinities += u32::from(x.to_bits() == f32::NEG_INFINITY.to_bits());
-            nans += u32::from(magnitude > INFINITY);
-            let kept = if magnitude < INFINITY { magnitude } else { 0 };
-            largest = largest.max(kept);
-            // Zero, and what is not finite, wraps around to the largest and is never the smallest.
-            smallest = smallest.min(kept.wrapping_sub(1));
+            largest = largest.max(magnitude);
+            // Zero wraps around to the largest and is never the smallest.
+            smallest = smallest.min(magnitude.wrapping_sub(1));
         }
-        block.zeros = zeros.into();
-        block.nans = nans.into();
-        block.infinities = infinities.into();
-        block.negative_infinities = negative_infinities.into();
+        block.zeros = u64::from(zeros) - (block.padded().len() - block.len) as u64;
         block.largest = largest;
         block.smallest = smallest.wrapping_add(1);
+        block.nans = 0;
+        block.infinities = 0;
+    }
+}
+
+/// What [`Survey`] leaves to find out where some elements are not finite.
+struct NotFinite<'b, 'a>(&'b mut Block<'a>);
+
+impl Kernel for NotFinite<'_, '_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let block = self.0;
+        let (mut infinities, mut not_finite, mut largest) = (0_u32, 0_u32, 0_u32);
+        for x in block.padded() {
+            let magnitude = x.to_bits() & !SIGN;
+            infinities += u32::from(magnitude == INFINITY);
+            not_finite += u32::from(magnitude >= INFINITY);
+            largest = largest.max(if magnitude < INFINITY { magnitude } else { 0 });
+        }
+        block.nans = u64::from(not_finite - infinities);
+        block.infinities = infinities.into();
+        block.largest = largest;
+        if block.smallest >= INFINITY {
+            block.smallest = 0;
+        }
     }
 }
 
 /// Sums of the finite elements.
-struct Sums<'a>(&'a mut Block);
+struct Sums<'b, 'a>(&'b mut Block<'a>);
 
-impl Kernel for Sums<'_> {
+impl Kernel for Sums<'_, '_> {
     type Out = ();
 
     #[inline(always)]
     fn run(self) {
         let block = self.0;
-        let padded = block.len.next_multiple_of(LANES);
-        let (mut squares, mut sums) = ([0.0_f64; LANES], [0.0_f64; LANES]);
-        // One small loop a step: longer ones are no longer compiled to vectors.
-        for xs in block.values[..padded].as_chunks::<LANES>().0 {
-            let mut finite = [0.0_f32; LANES];
-            for (kept, x) in finite.iter_mut().zip(xs) {
-                let bits = x.to_bits();
-                *kept = f32::from_bits(if bits & !(1 << 31) < INFINITY { bits } else { 0 });
+        let mut finite = [0.0_f32; BLOCK];
+        let values = if block.is_finite() {
+            block.padded()
+        } else {
+            for (finite, x) in finite.iter_mut().zip(block.values()) {
+                *finite = if x.is_finite() { *x } else { 0.0 };
             }
-            let mut exact = [0.0_f64; LANES];
-            for (exact, x) in exact.iter_mut().zip(&finite) {
-                *exact = f64::from(*x);
-            }
-            for (sum, x) in squares.iter_mut().zip(&exact) {
-                *sum += x * x;
-            }
-            for (sum, x) in sums.iter_mut().zip(&exact) {
-                *sum += x;
-            }
-        }
-        block.signal = squares.iter().sum();
-        block.sum = sums.iter().sum();
+            &finite
+        };
+        (block.signal, block.sum) = (sum_of_squares(values), sum(values));
     }
 }
 
-/// Reciprocals and distances; `PLAIN` if no intermediate result can be subnormal or infinite.
-struct Ratios<'a, const PLAIN: bool>(&'a mut Block);
+/// Σ x, in an order that does not depend on the width of the processor's vectors.
+#[inline(always)]
+fn sum(terms: &[f32]) -> f64 {
+    let mut sums = [0.0_f64; LANES];
+    for xs in terms.as_chunks::<LANES>().0 {
+        for (sum, x) in sums.iter_mut().zip(xs.map(f64::from)) {
+            *sum += x;
+        }
+    }
+    sums.iter().sum()
+}
 
-impl<const PLAIN: bool> Kernel for Ratios<'_, PLAIN> {
+/// Σ x², likewise.
+#[inline(always)]
+pub(super) fn sum_of_squares(terms: &[f32]) -> f64 {
+    let mut sums = [0.0_f64; LANES];
+    for xs in terms.as_chunks::<LANES>().0 {
+        for (sum, x) in sums.iter_mut().zip(xs.map(f64::from)) {
+            *sum += x * x;
+        }
+    }
+    sums.iter().sum()
+}
+
+/// Inverses of the significands. `FUSED` where the processor multiplies and adds in one step.
+struct Inverses<'b, 'a, const FUSED: bool>(&'b mut Block<'a>);
+
+impl<const FUSED: bool> Kernel for Inverses<'_, '_, FUSED> {
     type Out = ();
 
     #[inline(always)]
     fn run(self) {
         let block = self.0;
         let padded = block.len.next_multiple_of(LANES);
-        let values = block.values[..padded].as_chunks::<LANES>().0;
-        let reciprocals = block.reciprocals[..padded].as_chunks_mut::<LANES>().0;
-        let above = block.above_start[..padded].as_chunks_mut::<LANES>().0;
-        let below = block.below_end[..padded].as_chunks_mut::<LANES>().0;
-        for (((xs, reciprocals), above), below) in values.iter().zip(reciprocals).zip(above).zip(below) {
-            for lane in 0..LANES {
-                let magnitude = xs[lane].to_bits() & !(1 << 31);
-                let wanted = magnitude.wrapping_sub(1) < INFINITY - 1;
-                let x = f32::from_bits(if wanted { magnitude } else { 1 << 30 });
-                let start = f32::from_bits(x.to_bits() & !LOW_MASK);
-                let reciprocal = if PLAIN {
-                    // One Newton step in f64 squares the error of the f32 quotient: 2^-47 or better.
-                    let estimate = f64::from(1.0 / x);
-                    estimate + estimate * (1.0 - f64::from(x) * estimate)
-                } else {
-                    1.0 / f64::from(x)
-                };
-                let distance = f64::from(x - start);
-                // A bin is as wide as its lowest key bit: 2^-5 of the binade. (Of subnormal elements nobody asks.)
-                let width = f64::from(f32::from_bits(x.to_bits() & INFINITY)) * (1.0 / 32.0);
-                reciprocals[lane] = if wanted { reciprocal } else { 0.0 };
-                above[lane] = distance * reciprocal;
-                below[lane] = (width - distance) * reciprocal;
-            }
+        for (inverse, x) in block.inverses[..padded].iter_mut().zip(block.values) {
+            let of_significand = inverse_of::<FUSED>(x.to_bits() & FRACTION);
+            *inverse = if *x == 0.0 { 0 } else { of_significand };
         }
     }
+}
+
+/// 2^31 / (1 + `fraction`·2^-23), to the nearest integer or one beside it; the same for both values of
+/// `FUSED`.
+#[inline(always)]
+fn inverse_of<const FUSED: bool>(fraction: u32) -> u32 {
+    const BELOW_ONE: f32 = 1.0 - f32::EPSILON / 2.0;
+    /// Adding it leaves an integer in the low bits of the sum.
+    const ROUNDER: f32 = (3 << 22) as f32;
+    let significand = f32::from_bits(1.0_f32.to_bits() | fraction);
+    // One Newton step doubles the bits of the quotient. Its residual fits an f32, since the product is within
+    // 2^-23 of 1 and has no bit below 2^-47.
+    let estimate = (1.0 / significand).min(BELOW_ONE);
+    let residual = if FUSED {
+        (-significand).mul_add(estimate, 1.0)
+    } else {
+        (1.0 - f64::from(significand) * f64::from(estimate)) as f32
+    };
+    let correction = estimate * residual * (1_u32 << 31) as f32;
+    let rounded = (correction + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits());
+    // The estimate is in [1/2, 1): its significand, an integer of 24 bits, is worth 2^-24 each.
+    (((estimate.to_bits() & FRACTION) | HIDDEN) << 7).wrapping_add(rounded)
 }

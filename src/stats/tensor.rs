@@ -79,13 +79,8 @@ pub struct TensorAccumulator<'p> {
     stream: u64,
     /// What did not go through the bins.
     stats: TensorStats,
-    f32: Option<Box<SingleEngine>>,
-}
-
-/// What the engines for f32 chunks need. Large, so it is made only for tensors that have such chunks.
-struct SingleEngine {
-    bins: Bins,
-    block: Block,
+    /// Made only for tensors that have f32 chunks, since it is large.
+    bins: Option<Bins>,
 }
 
 impl<'p> TensorAccumulator<'p> {
@@ -96,34 +91,43 @@ impl<'p> TensorAccumulator<'p> {
             plan,
             stream: stream(name),
             stats: TensorStats { source: SourceStats::default(), formats },
-            f32: None,
+            bins: None,
         }
     }
 
     fn observe_f32(&mut self, first: u64, values: &[f32]) {
-        let engine =
-            self.f32.get_or_insert_with(|| Box::new(SingleEngine { bins: Bins::new(), block: Block::new() }));
-        let SingleEngine { bins, block } = &mut **engine;
-        let mut place = Place { stream: self.stream, index: first };
-        for values in values.chunks(BLOCK) {
-            block.load(self.plan.level, values);
-            bins.observe(block);
-            let subnormals = block.has_subnormals();
-            let casts = self.plan.engines.iter().zip(&self.plan.casts);
-            for ((engine, plan), stats) in casts.zip(&mut self.stats.formats) {
-                match engine {
-                    Engine::Bins(_) if !subnormals => {}
-                    Engine::Bins(_) => observe_each(plan, stats, values, place, f32::is_subnormal),
-                    Engine::Wide(cast) if cast.exact(block) => cast.observe(self.plan.level, block, stats),
-                    Engine::Wide(_) | Engine::Element => observe_each(plan, stats, values, place, |_| true),
+        let (blocks, tail) = values.as_chunks::<BLOCK>();
+        for (number, block) in blocks.iter().enumerate() {
+            self.observe_block(first + (number * BLOCK) as u64, block, BLOCK);
+        }
+        if !tail.is_empty() {
+            let mut padded = [0.0; BLOCK];
+            padded[..tail.len()].copy_from_slice(tail);
+            self.observe_block(first + (values.len() - tail.len()) as u64, &padded, tail.len());
+        }
+    }
+
+    fn observe_block(&mut self, first: u64, padded: &[f32; BLOCK], len: usize) {
+        let level = self.plan.level;
+        let place = Place { stream: self.stream, index: first };
+        let block = Block::new(level, padded, len);
+        self.bins.get_or_insert_with(Bins::new).observe(level, &block);
+        let subnormals = block.has_subnormals();
+        let casts = self.plan.engines.iter().zip(&self.plan.casts);
+        for ((engine, plan), stats) in casts.zip(&mut self.stats.formats) {
+            match engine {
+                Engine::Bins(_) if !subnormals => {}
+                Engine::Bins(_) => observe_each(plan, stats, block.values(), place, f32::is_subnormal),
+                Engine::Wide(cast) if cast.exact(&block) => cast.observe(level, &block, stats),
+                Engine::Wide(_) | Engine::Element => {
+                    observe_each(plan, stats, block.values(), place, |_| true);
                 }
             }
-            if subnormals {
-                for &x in values.iter().filter(|x| x.is_subnormal()) {
-                    self.stats.source.count(x.into(), 1);
-                }
+        }
+        if subnormals {
+            for &x in block.values().iter().filter(|x| x.is_subnormal()) {
+                self.stats.source.count(x.into(), 1);
             }
-            place.index += values.len() as u64;
         }
     }
 
@@ -150,18 +154,18 @@ impl Accumulate for TensorAccumulator<'_> {
 
     fn merge(&mut self, next: Self) {
         self.stats.merge(&next.stats);
-        match (&mut self.f32, next.f32) {
-            (Some(engine), Some(next)) => engine.bins.merge(next.bins),
+        match (&mut self.bins, next.bins) {
+            (Some(bins), Some(next)) => bins.merge(&next),
             (none, next) => *none = none.take().or(next),
         }
     }
 
     fn finish(mut self) -> TensorStats {
-        if let Some(engine) = self.f32 {
-            engine.bins.add_source(&mut self.stats.source);
+        if let Some(bins) = self.bins {
+            bins.add_source(&mut self.stats.source);
             for (cast, stats) in self.plan.engines.iter().zip(&mut self.stats.formats) {
                 if let Engine::Bins(cast) = cast {
-                    engine.bins.add_format(cast, stats);
+                    bins.add_format(cast, stats);
                 }
             }
         }

@@ -1,11 +1,12 @@
 //! Formats with more significand bits than the bins resolve: every element is rounded, a block at a time.
 
-use super::block::{Block, INFINITY, LANES};
+use super::block::{BLOCK, Block, FRACTION, HIDDEN, INFINITY, LANES, SIGN, sum_of_squares};
 use super::element::FormatStats;
 use crate::cast::fast::nearest::Nearest;
 use crate::cast::fast::{self, Kernel, Level};
 use crate::cast::round::Class;
 use crate::cast::{CastPlan, Overflow, Place, Rounding};
+use crate::format::pow2;
 
 /// One cast to a wide format, with its limits as bits of |product|.
 #[derive(Clone, Copy, Debug)]
@@ -19,13 +20,15 @@ pub(super) struct WideCast {
     exceeds_max: u32,
     max_finite: f32,
     nearest: Nearest,
+    /// Exponent field of the first source element whose product is a normal number of the format.
+    first_normal_field: i32,
 }
 
 impl WideCast {
     /// `None` if the loops here do not reproduce this cast.
     pub(super) fn new(plan: &CastPlan) -> Option<Self> {
         let format = &plan.target;
-        plan.scale_log2()?;
+        let shift = plan.scale_log2()?;
         let nearest = Nearest::new(format)?;
         let flushes = plan.flush_subnormal_inputs || plan.flush_subnormal_results;
         if plan.rounding != Rounding::NearestEven || flushes || !format.signed {
@@ -43,11 +46,12 @@ impl WideCast {
             exceeds_max: first_bits(|x| x > format.max_finite()),
             max_finite: format.max_finite() as f32,
             nearest,
+            first_normal_field: format.emin() + 127 - shift,
         })
     }
 
     /// Whether every product of the block with the scale is exact, as the sums here require.
-    pub(super) fn exact(&self, block: &Block) -> bool {
+    pub(super) fn exact(&self, block: &Block<'_>) -> bool {
         let scale = self.plan.scale;
         let largest = f32::from_bits(block.largest) * scale;
         let smallest = f32::from_bits(block.smallest) * scale;
@@ -56,7 +60,7 @@ impl WideCast {
     }
 
     /// Adds the block to `stats`.
-    pub(super) fn observe(&self, level: Level, block: &Block, stats: &mut FormatStats) {
+    pub(super) fn observe(&self, level: Level, block: &Block<'_>, stats: &mut FormatStats) {
         let finite = block.finite();
         let below = |limit| self.below(level, block, limit);
         let (flushed, below_normal) = (below(self.kept), below(self.normal));
@@ -79,30 +83,26 @@ impl WideCast {
         errors.elements += finite - left_out;
         errors.nonzero += finite - left_out - block.zeros;
         errors.signal += if left_out == 0 { block.signal } else { self.signal_below(block, limit) };
-        let kernel = Errors { cast: self, block, limit };
-        // Formats with the exponents of f32 have subnormal numbers only where f32 has them, and integer
-        // rounding is right there too.
-        let has_subnormals = self.nearest.min_normal > f32::MIN_POSITIVE.to_bits();
-        let sums = match (has_subnormals, overflow == 0 && block.is_finite()) {
-            (true, true) => fast::run(level, Plain::<true>(kernel)),
-            (false, true) => fast::run(level, Plain::<false>(kernel)),
-            (_, false) => fast::run(level, kernel),
+        let exactly = Errors { cast: self, block, limit };
+        let sums = if overflow > 0 || !block.is_finite() || block.has_subnormals() {
+            fast::run(level, exactly)
+        } else if self.nearest.min_normal > HIDDEN {
+            fast::run(level, Plain::<true> { cast: self, block })
+        } else {
+            fast::run(level, Plain::<false> { cast: self, block })
         };
-        let scale = f64::from(self.plan.scale);
-        errors.noise += sums.noise / scale / scale;
-        errors.relative += sums.relative / scale;
-        errors.max_abs = errors.max_abs.max(sums.max_abs / scale);
-        // The products with reciprocals are right to a few units in the last place: where they reach
-        // the maximum so far, divide. No error to nearest exceeds 1.
-        let close = sums.max_rel / scale * (1.0 + 1e-13);
-        if close >= errors.max_rel && errors.max_rel < 1.0 && close > 0.0 {
-            errors.max_rel = errors.max_rel.max(self.max_rel(block, limit));
+        errors.noise += sums.noise;
+        errors.relative += sums.relative;
+        errors.max_abs = errors.max_abs.max(sums.max_abs);
+        // No error to nearest exceeds 1.
+        if sums.max_rel_bound > errors.max_rel && errors.max_rel < 1.0 {
+            errors.max_rel = errors.max_rel.max(fast::run(level, exactly).max_rel_bound);
         }
     }
 
     /// Number of elements with |product| < `limit`. Seldom are any beyond a limit or all within one: only
     /// limits inside the block's range are counted.
-    fn below(&self, level: Level, block: &Block, limit: u32) -> u64 {
+    fn below(&self, level: Level, block: &Block<'_>, limit: u32) -> u64 {
         let bits = |magnitude| self.magnitude_bits(f32::from_bits(magnitude));
         if bits(block.largest) < limit {
             block.finite()
@@ -115,7 +115,15 @@ impl WideCast {
 
     #[inline(always)]
     fn magnitude_bits(&self, x: f32) -> u32 {
-        (x * self.plan.scale).to_bits() & !(1 << 31)
+        (x * self.plan.scale).to_bits() & !SIGN
+    }
+
+    /// Significand bits that an element with the exponent field `exponent` loses, the hidden one included; up
+    /// to 31, where all are lost and the nearest number is zero. For formats with subnormal numbers.
+    #[inline(always)]
+    fn dropped(&self, exponent: u32) -> u32 {
+        let below_normal = self.first_normal_field - exponent as i32;
+        (self.nearest.dropped as i32 + below_normal.max(0)).min(31) as u32
     }
 
     /// |product| → the magnitude that it is cast to; the largest number for an overflow.
@@ -124,22 +132,10 @@ impl WideCast {
         if magnitude >= self.overflow { self.max_finite } else { self.nearest.round(magnitude) }
     }
 
-    fn kept_magnitudes(&self, block: &Block, limit: u32) -> impl Iterator<Item = u32> {
-        block.values().iter().map(|&x| self.magnitude_bits(x)).filter(move |&magnitude| magnitude < limit)
-    }
-
-    fn max_rel(&self, block: &Block, limit: u32) -> f64 {
-        let nonzero = self.kept_magnitudes(block, limit).filter(|&magnitude| magnitude > 0);
-        let relative = nonzero.map(|magnitude| {
-            let x = f64::from(f32::from_bits(magnitude));
-            (x - f64::from(self.round(magnitude))).abs() / x
-        });
-        relative.fold(0.0, f64::max)
-    }
-
-    fn signal_below(&self, block: &Block, limit: u32) -> f64 {
+    fn signal_below(&self, block: &Block<'_>, limit: u32) -> f64 {
         let scale = f64::from(self.plan.scale);
-        let squares = self.kept_magnitudes(block, limit).map(|magnitude| {
+        let magnitudes = block.values().iter().map(|&x| self.magnitude_bits(x));
+        let squares = magnitudes.filter(|&magnitude| magnitude < limit).map(|magnitude| {
             let x = f64::from(f32::from_bits(magnitude)) / scale;
             x * x
         });
@@ -150,7 +146,7 @@ impl WideCast {
 /// Counts products below a limit.
 struct Below<'a> {
     cast: &'a WideCast,
-    block: &'a Block,
+    block: &'a Block<'a>,
     limit: u32,
 }
 
@@ -160,63 +156,33 @@ impl Kernel for Below<'_> {
     #[inline(always)]
     fn run(self) -> u64 {
         let below = |x: &f32| u32::from(self.cast.magnitude_bits(*x) < self.limit);
-        self.block.values().iter().map(below).sum::<u32>().into()
+        // The zeros that fill up the block are below every limit but 0.
+        let filled = if self.limit > 0 { self.block.padded().len() - self.block.values().len() } else { 0 };
+        u64::from(self.block.padded().iter().map(below).sum::<u32>()) - filled as u64
     }
 }
 
-/// Error sums of the products, over elements whose |product| is below `limit`.
+/// Error sums over the elements whose |product| is below `limit`.
 #[derive(Clone, Copy)]
 struct Errors<'a> {
     cast: &'a WideCast,
-    block: &'a Block,
+    block: &'a Block<'a>,
     limit: u32,
 }
 
-/// The same where every element is finite and none overflows: then each error is an exact f32, and its
-/// size does not depend on which way a tie goes.
-struct Plain<'a, const SUBNORMALS: bool>(Errors<'a>);
+/// The same in integers, where every element is finite and zero or normal, and none overflows. `SUBNORMALS`
+/// if the format has any that are normal numbers of f32.
+struct Plain<'a, const SUBNORMALS: bool> {
+    cast: &'a WideCast,
+    block: &'a Block<'a>,
+}
 
-#[derive(Default)]
 struct Sums {
     noise: f64,
     relative: f64,
     max_abs: f64,
-    max_rel: f64,
-}
-
-/// Running sums, one a lane, so that they do not depend on the width of the processor's vectors.
-struct Lanes {
-    noise: [f64; LANES],
-    relative: [f64; LANES],
-    max_abs: [f64; LANES],
-    max_rel: [f64; LANES],
-}
-
-impl Lanes {
-    #[inline(always)]
-    fn new() -> Self {
-        Self { noise: [0.0; LANES], relative: [0.0; LANES], max_abs: [0.0; LANES], max_rel: [0.0; LANES] }
-    }
-
-    #[inline(always)]
-    fn add(&mut self, lane: usize, error: f64, reciprocal: f64) {
-        let rel = error * reciprocal;
-        self.noise[lane] += error * error;
-        self.relative[lane] += rel;
-        // Not a conditional assignment: that would be compiled to a conditional store, each time.
-        self.max_abs[lane] = self.max_abs[lane].max(error);
-        self.max_rel[lane] = self.max_rel[lane].max(rel);
-    }
-
-    #[inline(always)]
-    fn sums(&self) -> Sums {
-        Sums {
-            noise: self.noise.iter().sum(),
-            relative: self.relative.iter().sum(),
-            max_abs: self.max_abs.iter().fold(0.0, |m, x| x.max(m)),
-            max_rel: self.max_rel.iter().fold(0.0, |m, x| x.max(m)),
-        }
-    }
+    /// The largest relative error, or little more.
+    max_rel_bound: f64,
 }
 
 impl Kernel for Errors<'_> {
@@ -224,16 +190,30 @@ impl Kernel for Errors<'_> {
 
     #[inline(always)]
     fn run(self) -> Sums {
-        let mut lanes = Lanes::new();
-        for (xs, rs) in self.block.lanes() {
+        let cast = self.cast;
+        let (mut noise, mut relative) = ([0.0_f64; LANES], [0.0_f64; LANES]);
+        let (mut max_abs, mut max_rel) = ([0.0_f64; LANES], [0.0_f64; LANES]);
+        for xs in self.block.padded().as_chunks::<LANES>().0 {
             for lane in 0..LANES {
-                let magnitude = self.cast.magnitude_bits(xs[lane]);
+                let magnitude = cast.magnitude_bits(xs[lane]);
                 let magnitude = if magnitude < self.limit { magnitude } else { 0 };
-                let rounded = f64::from(self.cast.round(magnitude));
-                lanes.add(lane, (f64::from(f32::from_bits(magnitude)) - rounded).abs(), rs[lane]);
+                let product = f64::from(f32::from_bits(magnitude));
+                let error = (product - f64::from(cast.round(magnitude))).abs();
+                let ratio = error / if magnitude > 0 { product } else { 1.0 };
+                noise[lane] += error * error;
+                relative[lane] += ratio;
+                max_abs[lane] = max_abs[lane].max(error);
+                max_rel[lane] = max_rel[lane].max(ratio);
             }
         }
-        lanes.sums()
+        let scale = f64::from(cast.plan.scale);
+        let largest = |lanes: [f64; LANES]| lanes.into_iter().fold(0.0, f64::max);
+        Sums {
+            noise: noise.iter().sum::<f64>() / scale / scale,
+            relative: relative.iter().sum(),
+            max_abs: largest(max_abs) / scale,
+            max_rel_bound: largest(max_rel),
+        }
     }
 }
 
@@ -242,23 +222,40 @@ impl<const SUBNORMALS: bool> Kernel for Plain<'_, SUBNORMALS> {
 
     #[inline(always)]
     fn run(self) -> Sums {
-        let Errors { cast, block, .. } = self.0;
-        let nearest = cast.nearest;
-        let kept = !((1_u32 << nearest.dropped) - 1);
-        let half = (1_u32 << nearest.dropped) >> 1;
-        let mut lanes = Lanes::new();
-        for (xs, rs) in block.lanes() {
-            for lane in 0..LANES {
-                let magnitude = cast.magnitude_bits(xs[lane]);
-                let mut rounded = f32::from_bits((magnitude + half) & kept);
-                if SUBNORMALS {
-                    let subnormal = nearest.round_subnormal(magnitude);
-                    rounded = if magnitude < nearest.min_normal { subnormal } else { rounded };
-                }
-                lanes.add(lane, f64::from((f32::from_bits(magnitude) - rounded).abs()), rs[lane]);
-            }
+        let Self { cast, block } = self;
+        let (values, inverses) = (block.padded(), block.inverses());
+        let (mut errors, mut lengths) = ([0_u32; BLOCK], [0.0_f32; BLOCK]);
+        let (errors, lengths) = (&mut errors[..values.len()], &mut lengths[..values.len()]);
+        let (mut max_abs, mut max_rel) = (0_u32, 0_u32);
+        let elements = values.iter().zip(inverses);
+        for ((error, length), (x, inverse)) in errors.iter_mut().zip(&mut *lengths).zip(elements) {
+            // The distance to the nearer multiple of the last place kept, whichever way a tie goes.
+            let magnitude = x.to_bits() & !SIGN;
+            let dropped = if SUBNORMALS { cast.dropped(magnitude >> 23) } else { cast.nearest.dropped };
+            let kept_place = 1_u32 << dropped;
+            let low = ((magnitude & FRACTION) | HIDDEN) & (kept_place - 1);
+            *error = low.min(kept_place - low);
+            let units = *error as i32 as f32;
+            let ratio = units * (inverse >> 1) as i32 as f32;
+            // Of a zero the power is 0.
+            let power = f32::from_bits(magnitude & INFINITY);
+            *length = (power * (1.0 / HIDDEN as f32)) * units;
+            // Bits of numbers that are not negative are in the order of the numbers.
+            max_abs = max_abs.max(length.to_bits());
+            max_rel = max_rel.max(ratio.to_bits());
         }
-        lanes.sums()
+        // No error exceeds its element, so that each product is at most 2^54, and a block of them fits.
+        let products =
+            errors.iter().zip(inverses).map(|(&error, &inverse)| u64::from(error) * u64::from(inverse));
+        let relative: u64 = products.sum();
+        let max_rel = f64::from(f32::from_bits(max_rel)) * pow2(-53);
+        Sums {
+            noise: sum_of_squares(lengths),
+            relative: relative as f64 * pow2(-54),
+            max_abs: f32::from_bits(max_abs).into(),
+            // What f32 has rounded is less than the addition.
+            max_rel_bound: max_rel + max_rel * 1e-6,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 pub enum Level {
     /// What every processor of the architecture has.
     Portable,
-    /// x86-64 with AVX2, as of 2013.
+    /// x86-64 with AVX2 and FMA, as of 2013.
     Avx2,
     /// x86-64 with AVX-512 F, BW, DQ and VL, as of 2017.
     Avx512,
@@ -47,15 +47,20 @@ impl Level {
         }
     }
 
+    /// Whether it has an instruction for [`f32::mul_add`], which is a call of a slow function elsewhere.
+    pub fn fuses(self) -> bool {
+        self != Self::Portable
+    }
+
     /// Whether this processor can run it.
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => std::is_x86_feature_detected!("avx2"),
+            Self::Avx2 => std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma"),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => {
-                std::is_x86_feature_detected!("avx2")
+                Self::Avx2.is_available()
                     && std::is_x86_feature_detected!("avx512f")
                     && std::is_x86_feature_detected!("avx512bw")
                     && std::is_x86_feature_detected!("avx512dq")
@@ -81,11 +86,11 @@ pub trait Kernel {
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 pub fn run<K: Kernel>(level: Level, kernel: K) -> K::Out {
-    #[target_feature(enable = "avx2")]
+    #[target_feature(enable = "avx2,fma")]
     fn avx2<K: Kernel>(kernel: K) -> K::Out {
         kernel.run()
     }
-    #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
+    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
     fn avx512<K: Kernel>(kernel: K) -> K::Out {
         kernel.run()
     }
