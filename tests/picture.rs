@@ -27,7 +27,7 @@ fn report(path: &str, formats: &[&str], scale: f32, tensors: &[(String, Vec<f64>
     });
     let mut total = TensorStats::default();
     for (name, values) in tensors {
-        let mut accumulator = TensorAccumulator::new(&plan, "t");
+        let mut accumulator = TensorAccumulator::new(&plan, "t", 0);
         let singles: Vec<_> = values.iter().map(|&x| x as f32).collect();
         let exact = values.iter().zip(&singles).all(|(&x, &single)| x.is_nan() || x == f64::from(single));
         accumulator.observe(0, if exact { Chunk::F32(&singles) } else { Chunk::F64(values) });
@@ -43,7 +43,7 @@ fn report(path: &str, formats: &[&str], scale: f32, tensors: &[(String, Vec<f64>
         report.push(0, &info, &stats, &[]);
     }
     if tensors.is_empty() {
-        total = TensorAccumulator::new(&plan, "t").finish();
+        total = TensorAccumulator::new(&plan, "t", 0).finish();
     }
     report.conclude(&total, &[]);
     report

@@ -35,17 +35,20 @@ fn plans(scale: f32) -> &'static (StatsPlan, StatsPlan) {
     })
 }
 
-fn run(plan: &StatsPlan, values: &[f32]) -> TensorStats {
-    let mut whole = TensorAccumulator::new(plan, "t");
+/// Small tensors go through other engines than large ones: the tests put each data set through both.
+const SIZES: [u64; 2] = [0, u64::MAX];
+
+fn run(plan: &StatsPlan, values: &[f32], size: u64) -> TensorStats {
+    let mut whole = TensorAccumulator::new(plan, "t", size);
     whole.observe(0, Chunk::F32(values));
     whole.finish()
 }
 
-fn run_split(plan: &StatsPlan, values: &[f32], at: usize) -> TensorStats {
+fn run_split(plan: &StatsPlan, values: &[f32], size: u64, at: usize) -> TensorStats {
     let (head, tail) = values.split_at(at.min(values.len()));
-    let mut first = TensorAccumulator::new(plan, "t");
+    let mut first = TensorAccumulator::new(plan, "t", size);
     first.observe(0, Chunk::F32(head));
-    let mut second = TensorAccumulator::new(plan, "t");
+    let mut second = TensorAccumulator::new(plan, "t", size);
     second.observe(head.len() as u64, Chunk::F32(tail));
     first.merge(second);
     first.finish()
@@ -101,13 +104,15 @@ fn same(plans: &[CastPlan], a: &TensorStats, b: &TensorStats) {
 #[track_caller]
 fn engines_equal_the_definition(values: &[f32], scale: f32) {
     let (engines, definition) = plans(scale);
-    let reference = run(definition, values);
+    let reference = run(definition, values, 0);
     // The definition of the source statistics, too, is one element at a time.
     let mut source = SourceStats::default();
     values.iter().for_each(|&x| source.observe(x.into(), 1));
     same_source(&reference.source, &source);
-    same(engines.casts(), &run(engines, values), &reference);
-    same(engines.casts(), &run_split(engines, values, values.len() / 3), &reference);
+    for size in SIZES {
+        same(engines.casts(), &run(engines, values, size), &reference);
+        same(engines.casts(), &run_split(engines, values, size, values.len() / 3), &reference);
+    }
     for stats in &reference.formats {
         assert_eq!(stats.classes.total(), values.len() as u64);
     }
@@ -123,7 +128,7 @@ fn every_level_gives_the_same_bytes() {
         })
         .collect();
     for scale in [1.0, 1024.0] {
-        let at = |level| run(&StatsPlan::new(casts(scale)).at_level(level), &values);
+        let at = |level| SIZES.map(|size| run(&StatsPlan::new(casts(scale)).at_level(level), &values, size));
         let portable = at(Level::Portable);
         for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
             assert_eq!(at(level), portable, "{}", level.name());
@@ -246,7 +251,7 @@ const TEN: [f32; 10] = [
 fn ten_elements_worked_out_by_hand() {
     let plans = vec![CastPlan::new(find("float16").unwrap())];
     for plan in [StatsPlan::new(plans.clone()), StatsPlan::element_by_element(plans.clone())] {
-        let TensorStats { source, formats } = run(&plan, &TEN);
+        let TensorStats { source, formats } = run(&plan, &TEN, u64::MAX);
         assert_eq!((source.elements, source.nan, source.positive_inf, source.negative_inf), (10, 1, 1, 1));
         assert_eq!((source.zero, source.finite(), source.nonzero_finite()), (1, 7, 6));
         assert_eq!((source.amax, source.amin), (65520.0, 2_f64.powi(-25)));
@@ -277,7 +282,7 @@ fn ten_elements_worked_out_by_hand() {
 #[test]
 fn saturation_keeps_overflows_in_the_sums() {
     let plan = CastPlan { overflow: Overflow::Saturate, ..CastPlan::new(find("e4m3fn").unwrap()) };
-    let stats = run(&StatsPlan::new(vec![plan]), &[1000.0, 464.0, 448.0, f32::INFINITY]).formats[0];
+    let stats = run(&StatsPlan::new(vec![plan]), &[1000.0, 464.0, 448.0, f32::INFINITY], u64::MAX).formats[0];
     assert_eq!((stats.classes.overflow, stats.classes.normal, stats.classes.inf), (1, 2, 1));
     assert_eq!(stats.exceeds_max, 2, "Transformer Engine counts 464, which rounds back to 448");
     assert_eq!((stats.errors.elements, stats.errors.left_out, stats.errors.max_abs), (3, 0, 552.0));
@@ -289,7 +294,7 @@ fn sixty_four_bit_sources_are_rounded_once() {
     let x = 1.0 + 2_f64.powi(-11) + 2_f64.powi(-40);
     let plans = vec![CastPlan::new(find("float16").unwrap())];
     let plan = StatsPlan::new(plans);
-    let mut accumulator = TensorAccumulator::new(&plan, "t");
+    let mut accumulator = TensorAccumulator::new(&plan, "t", 0);
     accumulator.observe(0, Chunk::F64(&[x]));
     let stats = accumulator.finish();
     assert_eq!(stats.formats[0].errors.max_abs, 1.0 + 2_f64.powi(-10) - x);

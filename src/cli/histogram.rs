@@ -39,7 +39,7 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     let results = pipeline::run(
         &tasks,
         threads,
-        |info| TensorAccumulator::new(&plan, &info.name),
+        |info| TensorAccumulator::new(&plan, &info.name, info.elements),
         |bytes| progress.add(bytes),
     );
     let readable: Vec<_> = tasks

@@ -1,5 +1,7 @@
 //! The accumulator of one tensor: sends each cast to the engine that can do it, and joins what they say.
 
+use std::sync::{Mutex, PoisonError};
+
 use super::Accumulate;
 use super::bins::{BinCast, Bins};
 use super::block::{BLOCK, Block};
@@ -10,11 +12,17 @@ use crate::cast::philox::stream;
 use crate::cast::{CastPlan, Place};
 use crate::tensor::Chunk;
 
+/// Number of elements from which on bins pay: to make sums of them takes longer than to cast fewer.
+const SMALL: u64 = 1 << 16;
+
 /// The casts to make, prepared once for all tensors.
 pub struct StatsPlan {
     casts: Vec<CastPlan>,
     engines: Vec<Engine>,
+    engines_for_small: Vec<Engine>,
     level: Level,
+    /// Empty bins, for the next tensor: they are large.
+    idle: Mutex<Vec<Bins>>,
 }
 
 /// How the elements of an f32 chunk reach the statistics of one cast.
@@ -31,7 +39,17 @@ impl StatsPlan {
             let bins = BinCast::new(plan).map(Engine::Bins);
             bins.or_else(|| WideCast::new(plan).map(Engine::Wide)).unwrap_or(Engine::Element)
         };
-        Self { engines: casts.iter().map(engine).collect(), casts, level: Level::best() }
+        let engine_for_small = |plan: &CastPlan| {
+            let wide = WideCast::new(plan).map(Engine::Wide);
+            wide.or_else(|| BinCast::new(plan).map(Engine::Bins)).unwrap_or(Engine::Element)
+        };
+        Self {
+            engines: casts.iter().map(engine).collect(),
+            engines_for_small: casts.iter().map(engine_for_small).collect(),
+            casts,
+            level: Level::best(),
+            idle: Mutex::default(),
+        }
     }
 
     /// The same with engines compiled for `level`.
@@ -43,7 +61,25 @@ impl StatsPlan {
     /// The same casts, but every element goes one by one through `cast::round`: the reference that the
     /// engines are tested against.
     pub fn element_by_element(casts: Vec<CastPlan>) -> Self {
-        Self { engines: casts.iter().map(|_| Engine::Element).collect(), casts, level: Level::Portable }
+        let engines = || casts.iter().map(|_| Engine::Element).collect();
+        Self {
+            engines: engines(),
+            engines_for_small: engines(),
+            casts,
+            level: Level::Portable,
+            idle: Mutex::default(),
+        }
+    }
+
+    /// Bins without elements, which [`reuse`](Self::reuse) takes back.
+    fn empty_bins(&self) -> Bins {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.unwrap_or_else(Bins::new)
+    }
+
+    fn reuse(&self, mut bins: Bins) {
+        bins.clear();
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(bins);
     }
 
     /// The casts.
@@ -75,6 +111,7 @@ impl TensorStats {
 /// Accumulates [`TensorStats`].
 pub struct TensorAccumulator<'p> {
     plan: &'p StatsPlan,
+    engines: &'p [Engine],
     /// Which random bits stochastic rounding takes.
     stream: u64,
     /// What did not go through the bins.
@@ -84,11 +121,12 @@ pub struct TensorAccumulator<'p> {
 }
 
 impl<'p> TensorAccumulator<'p> {
-    /// An accumulator that has seen nothing, for the tensor called `name`.
-    pub fn new(plan: &'p StatsPlan, name: &str) -> Self {
+    /// An accumulator that has seen nothing, for a tensor of `elements` elements called `name`.
+    pub fn new(plan: &'p StatsPlan, name: &str, elements: u64) -> Self {
         let formats = vec![FormatStats::default(); plan.casts.len()];
         Self {
             plan,
+            engines: if elements < SMALL { &plan.engines_for_small } else { &plan.engines },
             stream: stream(name),
             stats: TensorStats { source: SourceStats::default(), formats },
             bins: None,
@@ -111,9 +149,9 @@ impl<'p> TensorAccumulator<'p> {
         let level = self.plan.level;
         let place = Place { stream: self.stream, index: first };
         let block = Block::new(level, padded, len);
-        self.bins.get_or_insert_with(Bins::new).observe(level, &block);
+        self.bins.get_or_insert_with(|| self.plan.empty_bins()).observe(level, &block);
         let subnormals = block.has_subnormals();
-        let casts = self.plan.engines.iter().zip(&self.plan.casts);
+        let casts = self.engines.iter().zip(&self.plan.casts);
         for ((engine, plan), stats) in casts.zip(&mut self.stats.formats) {
             match engine {
                 Engine::Bins(_) if !subnormals => {}
@@ -155,19 +193,26 @@ impl Accumulate for TensorAccumulator<'_> {
     fn merge(&mut self, next: Self) {
         self.stats.merge(&next.stats);
         match (&mut self.bins, next.bins) {
-            (Some(bins), Some(next)) => bins.merge(&next),
+            (Some(bins), Some(next)) => {
+                bins.merge(&next);
+                self.plan.reuse(next);
+            }
             (none, next) => *none = none.take().or(next),
         }
     }
 
     fn finish(mut self) -> TensorStats {
         if let Some(bins) = self.bins {
-            bins.add_source(&mut self.stats.source);
-            for (cast, stats) in self.plan.engines.iter().zip(&mut self.stats.formats) {
-                if let Engine::Bins(cast) = cast {
-                    bins.add_format(cast, stats);
-                }
-            }
+            let TensorStats { source, formats } = &mut self.stats;
+            let casts = self.engines.iter().zip(formats);
+            let mut in_bins: Vec<_> = casts
+                .filter_map(|(engine, stats)| match engine {
+                    Engine::Bins(cast) => Some((cast, stats)),
+                    _ => None,
+                })
+                .collect();
+            bins.add_to(source, &mut in_bins);
+            self.plan.reuse(bins);
         }
         self.stats
     }

@@ -5,7 +5,7 @@ use super::element::FormatStats;
 use crate::cast::fast::nearest::Nearest;
 use crate::cast::fast::{self, Kernel, Level};
 use crate::cast::round::Class;
-use crate::cast::{CastPlan, Overflow, Place, Rounding};
+use crate::cast::{CastPlan, Place, Rounding};
 use crate::format::pow2;
 
 /// One cast to a wide format, with its limits as bits of |product|.
@@ -19,6 +19,8 @@ pub(super) struct WideCast {
     overflow: u32,
     exceeds_max: u32,
     max_finite: f32,
+    /// Whether an overflow is stored as a number.
+    keeps_overflow: bool,
     nearest: Nearest,
     /// Exponent field of the first source element whose product is a normal number of the format.
     first_normal_field: i32,
@@ -45,6 +47,7 @@ impl WideCast {
             overflow: first(|class| matches!(class, Class::Overflow | Class::Inf)),
             exceeds_max: first_bits(|x| x > format.max_finite()),
             max_finite: format.max_finite() as f32,
+            keeps_overflow: plan.dequantise(unscaled.cast_f64(f64::MAX, Place::default())).is_finite(),
             nearest,
             first_normal_field: format.emin() + 127 - shift,
         })
@@ -75,9 +78,8 @@ impl WideCast {
         stats.classes.overflow += overflow;
         stats.exceeds_max += finite - below(self.exceeds_max);
 
-        let keeps_overflow = self.plan.overflow != Overflow::Ieee;
-        let left_out = if keeps_overflow { 0 } else { overflow };
-        let limit = if keeps_overflow { INFINITY } else { self.overflow };
+        let left_out = if self.keeps_overflow { 0 } else { overflow };
+        let limit = if self.keeps_overflow { INFINITY } else { self.overflow };
         let errors = &mut stats.errors;
         errors.left_out += left_out;
         errors.elements += finite - left_out;

@@ -2,6 +2,7 @@
 //! sums the same mapped file, in turn. Quote the ratio: absolute times are the machine's.
 //!
 //! `cargo bench --bench histogram -- [MiB] [formats]` (256 MiB and eight formats if not said otherwise).
+//! `cargo bench --bench histogram -- small`: 10,000 tensors of 1,000 elements in one safetensors file.
 #![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::fs::File;
@@ -23,22 +24,28 @@ fn main() {
         println!("{}", sum(Path::new(path)));
         return;
     }
+    let folder = tempfile::tempdir().unwrap();
+    if arguments == ["small"] {
+        let path = folder.path().join("small.safetensors");
+        write_small_tensors(&path);
+        let run = || time(&mut histogram(&path, FORMATS));
+        run();
+        let times = (0..RUNS).map(|_| run());
+        println!("10,000 tensors of 1,000 f32, {THREADS} threads, formats {FORMATS}");
+        println!("  histogram               {:8.1} ms", 1e3 * median(times).as_secs_f64());
+        return;
+    }
     let mebibytes: usize = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(256);
     let formats = arguments.get(1).map_or(FORMATS, String::as_str);
-    let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gradients.npy");
     let elements = mebibytes << 18;
     write_gradients(&path, elements);
-    let path = path.to_str().unwrap();
 
-    let tool = env!("CARGO_BIN_EXE_amp-inspect");
     let this = std::env::current_exe().unwrap();
-    let threads = THREADS.to_string();
-    let histogram = ["histogram", path, "--json", "--quiet", "--threads", &threads, "--formats", formats];
     let mut times = Vec::new();
     for _ in 0..=RUNS {
-        let sum = time(Command::new(&this).args(["sum", path]));
-        let ours = time(Command::new(tool).args(histogram));
+        let sum = time(Command::new(&this).arg("sum").arg(&path));
+        let ours = time(&mut histogram(&path, formats));
         times.push((ours, sum));
     }
     times.remove(0);
@@ -51,6 +58,14 @@ fn main() {
     println!("  histogram               {:8.1} ms", 1e3 * ours.as_secs_f64());
     println!("  elements per second     {:8.3} G", elements as f64 / ours.as_secs_f64() / 1e9);
     println!("  histogram / sum         {ratio:8.2}");
+}
+
+fn histogram(path: &Path, formats: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_amp-inspect"));
+    let threads = THREADS.to_string();
+    command.arg("histogram").arg(path);
+    command.args(["--json", "--quiet", "--threads", &threads, "--formats", formats]);
+    command
 }
 
 fn time(command: &mut Command) -> Duration {
@@ -87,32 +102,59 @@ fn sum(path: &Path) -> f32 {
     })
 }
 
-/// Log-normal magnitudes around 1e-5 over some 40 binades, both signs, one zero in a hundred.
 fn write_gradients(path: &Path, elements: usize) {
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({elements},), }}");
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path).unwrap());
     out.write_all(b"\x93NUMPY\x01\x00\x76\x00").unwrap();
     writeln!(out, "{header:<117}").unwrap();
+    let mut uniform = uniform();
+    for _ in 0..elements {
+        out.write_all(&gradient(&mut uniform).to_le_bytes()).unwrap();
+    }
+    out.flush().unwrap();
+}
+
+/// A safetensors file of many small tensors.
+fn write_small_tensors(path: &Path) {
+    const TENSORS: usize = 10_000;
+    const BYTES: usize = 4 * 1000;
+    let entry = |number: usize| {
+        let (start, end) = (number * BYTES, (number + 1) * BYTES);
+        format!(r#""layers.{number}.weight":{{"dtype":"F32","shape":[1000],"data_offsets":[{start},{end}]}}"#)
+    };
+    let header = format!("{{{}}}", (0..TENSORS).map(entry).collect::<Vec<_>>().join(","));
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(path).unwrap());
+    out.write_all(&(header.len() as u64).to_le_bytes()).unwrap();
+    out.write_all(header.as_bytes()).unwrap();
+    let mut uniform = uniform();
+    for _ in 0..TENSORS * BYTES / 4 {
+        out.write_all(&gradient(&mut uniform).to_le_bytes()).unwrap();
+    }
+    out.flush().unwrap();
+}
+
+/// Numbers in [0, 1), the same in each run.
+fn uniform() -> impl FnMut() -> f32 {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut uniform = || {
+    move || {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         (state >> 40) as f32 / (1_u64 << 24) as f32
-    };
-    for _ in 0..elements {
-        // The sum of four uniform numbers is close enough to normal.
-        let normal = (uniform() + uniform() + uniform() + uniform() - 2.0) * 3.0_f32.sqrt();
-        let magnitude = (1e-5_f32.ln() + 3.2 * normal).exp();
-        let pick = uniform();
-        let x = if pick < 0.01 {
-            0.0
-        } else if pick < 0.5 {
-            -magnitude
-        } else {
-            magnitude
-        };
-        out.write_all(&x.to_le_bytes()).unwrap();
     }
-    out.flush().unwrap();
+}
+
+/// Log-normal magnitudes around 1e-5 over some 40 binades, both signs, one zero in a hundred.
+fn gradient(uniform: &mut impl FnMut() -> f32) -> f32 {
+    // The sum of four uniform numbers is close enough to normal.
+    let normal = (uniform() + uniform() + uniform() + uniform() - 2.0) * 3.0_f32.sqrt();
+    let magnitude = (1e-5_f32.ln() + 3.2 * normal).exp();
+    let pick = uniform();
+    if pick < 0.01 {
+        0.0
+    } else if pick < 0.5 {
+        -magnitude
+    } else {
+        magnitude
+    }
 }

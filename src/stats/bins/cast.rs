@@ -1,6 +1,7 @@
 //! What one cast makes of the bins.
 
-use super::{Bin, Half, LOW_BITS, NOT_FINITE};
+use super::bin::{Bin, Half};
+use super::{LOW_BITS, NOT_FINITE};
 use crate::cast::round::Class;
 use crate::cast::{CastPlan, Place, Rounding};
 use crate::stats::element::FormatStats;
@@ -58,9 +59,9 @@ impl BinCast {
     /// Adds what becomes of the elements of `bin` to `stats`.
     pub(super) fn add(&self, bin: &Bin, stats: &mut FormatStats) {
         let [on_grid, between] = self.outcomes[bin.number];
-        if bin.on_grid.count > 0 {
-            on_grid.count(stats, bin.on_grid.count);
-            stats.errors.observe(bin.base(), on_grid.dequantised, bin.on_grid.count);
+        if bin.on_grid > 0 {
+            on_grid.count(stats, bin.on_grid);
+            stats.errors.observe(bin.base, on_grid.dequantised, bin.on_grid);
         }
         for half in bin.between.iter().filter(|half| half.totals.count > 0) {
             between.count(stats, half.totals.count);
@@ -81,52 +82,22 @@ impl Half {
         // In units: an element is point ± u, its quantised value is q, either the point or farther away from
         // it than u, since nothing of a narrow format lies between two points of the grid.
         let q = dequantised.abs() / unit;
-        let gap = self.point as f64 - q;
+        let gap = self.point - q;
         errors.elements += n;
         errors.nonzero += n;
-        errors.signal += self.squares_about(0.0) * (unit * unit);
+        errors.signal += self.squares * (unit * unit);
         errors.noise += self.squares_about(q) * (unit * unit);
-        let distances = self.relative_distances();
         errors.relative += if gap == 0.0 {
-            distances
+            self.relative_distances
         } else {
-            let side = self.side as f64;
-            let inverses = (n as f64 - side * distances) / self.point as f64;
-            gap.abs() * inverses + gap.signum() * side * distances
+            let distances = self.side * self.relative_distances;
+            let inverses = (n as f64 - distances) / self.point;
+            gap.abs() * inverses + gap.signum() * distances
         };
-        for u in [self.extremes.smallest, self.extremes.largest] {
-            let x = (self.point + self.side * i64::from(u)) as f64;
+        for x in self.extremes {
             let error = (x - q).abs();
             errors.max_abs = errors.max_abs.max(error * unit);
             errors.max_rel = errors.max_rel.max(error / x);
         }
-    }
-
-    /// Σ u/|x|: from u/(p ± u) = u/p ∓ u²/p² + u³/(p²·(p ± u)), where the last term is what the bins call
-    /// the residue.
-    fn relative_distances(&self) -> f64 {
-        let point = self.point as f64;
-        let second = (self.side as f64 * self.totals.squares as f64 - self.totals.residue as f64) / point;
-        (self.totals.sum as f64 - second) / point
-    }
-
-    /// Σ (|x| − centre)² in units. In exact integers where the centre is one, since near a number of the
-    /// format the terms cancel.
-    fn squares_about(&self, centre: f64) -> f64 {
-        let totals = &self.totals;
-        let gap = self.point as f64 - centre;
-        let exact = gap as i64;
-        if exact as f64 != gap || exact.unsigned_abs() >= 1 << 40 {
-            let (n, sum) = (totals.count as f64, totals.sum as f64);
-            return n * gap * gap + 2.0 * self.side as f64 * gap * sum + totals.squares as f64;
-        }
-        let gap = exact * self.side;
-        if totals.count < 1 << 12 && gap.unsigned_abs() < 1 << 25 {
-            // Most bins of most tensors: here no term reaches 2^63.
-            return (totals.count as i64 * gap * gap + 2 * gap * totals.sum as i64 + totals.squares as i64)
-                as f64;
-        }
-        let (n, gap, sum) = (i128::from(totals.count), i128::from(gap), i128::from(totals.sum));
-        (n * gap * gap + 2 * gap * sum + totals.squares as i128) as f64
     }
 }

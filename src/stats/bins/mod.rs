@@ -6,16 +6,17 @@
 //! integer sums of their distances to the nearer neighbour: from these follow all counts and all sums for
 //! any number of formats and any power-of-two scale.
 
+mod bin;
 mod cast;
 mod words;
 
+use bin::Bin;
 pub(super) use cast::BinCast;
-use words::{Extremes, Fill, Histogram, ON_GRID, Totals, WIDTH, ZEROS};
+use words::{Fill, Histogram, ON_GRID, WIDTH, ZEROS};
 
 use super::block::{Block, HIDDEN, INFINITY, LANES};
 use super::element::{FormatStats, SourceStats};
 use crate::cast::fast::{self, Level};
-use crate::format::pow2;
 
 /// Fraction bits below those of the grid.
 const LOW_BITS: u32 = WIDTH.trailing_zeros();
@@ -52,15 +53,28 @@ impl Bins {
 
     /// Adds the elements that follow.
     pub(super) fn merge(&mut self, next: &Self) {
-        let bins = next.normal().chain(NOT_FINITE..END);
-        let places = bins.flat_map(|bin| [2 * bin, 2 * bin + 1, ON_GRID + bin]);
-        for place in places.chain(ZEROS..ZEROS + LANES) {
+        for place in next.places() {
             self.histogram.merge(place, &next.histogram);
         }
         self.largest = self.largest.max(next.largest);
         self.smallest = self.smallest.min(next.smallest);
         self.sum += next.sum;
         self.signal += next.signal;
+    }
+
+    /// Forgets all elements: in far less time than it takes to make new bins for a small tensor.
+    pub(super) fn clear(&mut self) {
+        for place in self.places() {
+            self.histogram.clear(place);
+        }
+        (self.largest, self.smallest) = (0, u32::MAX);
+        (self.sum, self.signal) = (0.0, 0.0);
+    }
+
+    /// All places where elements may have been added.
+    fn places(&self) -> impl Iterator<Item = usize> + use<> {
+        let bins = (0..FIRST_NORMAL).chain(self.normal()).chain(NOT_FINITE..END);
+        bins.flat_map(|bin| [2 * bin, 2 * bin + 1, ON_GRID + bin]).chain(ZEROS..ZEROS + LANES)
     }
 
     /// The bins between the extremes: among them are all that hold normal elements, and for most tensors
@@ -74,9 +88,8 @@ impl Bins {
     /// Number of elements, and of negative ones, in the bins that are not zero, normal or subnormal.
     fn special(&self) -> Special {
         let sum = |places: std::ops::Range<usize>| {
-            let mut sum = Totals::default();
-            places.for_each(|place| sum.add(&self.histogram.totals(place)));
-            (sum.count, sum.negative)
+            let counts = places.map(|place| self.histogram.counts(place));
+            counts.fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1))
         };
         let zeros = sum(ZEROS..ZEROS + LANES).0;
         let infinities = sum(ON_GRID + NOT_FINITE..ON_GRID + NOT_FINITE + 1);
@@ -85,8 +98,9 @@ impl Bins {
         Special { zeros, nans, infinities: infinities.0, negative_infinities: infinities.1 }
     }
 
-    /// Adds what the bins say of the source to `source`, except the number of subnormal elements.
-    pub(super) fn add_source(&self, source: &mut SourceStats) {
+    /// Adds what the bins say of the source to `source`, and of each cast to its statistics; of both except
+    /// the subnormal elements.
+    pub(super) fn add_to(&self, source: &mut SourceStats, casts: &mut [(&BinCast, &mut FormatStats)]) {
         let special = self.special();
         source.zero += special.zeros;
         source.nan += special.nans;
@@ -99,32 +113,37 @@ impl Bins {
         if self.smallest < u32::MAX {
             source.amin = source.amin.min(f32::from_bits(self.smallest + 1).into());
         }
-        for bin in self.occupied() {
-            let halves = &bin.between;
-            let total = bin.on_grid.count + halves[0].totals.count + halves[1].totals.count;
-            let negative = bin.on_grid.negative + halves[0].totals.negative + halves[1].totals.negative;
-            let exponent = (bin.number / FIRST_NORMAL) as i32 - 127;
-            let at_power = if bin.number % FIRST_NORMAL == 0 { bin.on_grid.count } else { 0 };
+        for (_, stats) in &mut *casts {
+            stats.classes.zero += special.zeros;
+            stats.classes.nan += special.nans;
+            stats.classes.inf += special.infinities;
+            stats.errors.elements += special.zeros;
+        }
+        self.add_binades(source);
+        if !casts.is_empty() {
+            for bin in self.normal().filter_map(|number| Bin::new(number, &self.histogram)) {
+                for (cast, stats) in &mut *casts {
+                    cast.add(&bin, stats);
+                }
+            }
+        }
+    }
+
+    fn add_binades(&self, source: &mut SourceStats) {
+        let bins = self.normal();
+        for field in bins.start / FIRST_NORMAL..bins.end.div_ceil(FIRST_NORMAL) {
+            let (mut total, mut negative) = (0, 0);
+            for bin in field * FIRST_NORMAL..(field + 1) * FIRST_NORMAL {
+                for place in [2 * bin, 2 * bin + 1, ON_GRID + bin] {
+                    let counts = self.histogram.counts(place);
+                    total += counts.0;
+                    negative += counts.1;
+                }
+            }
+            let at_power = self.histogram.counts(ON_GRID + field * FIRST_NORMAL).0;
             source.elements += total;
-            source.binades.add(exponent, total - negative, negative, at_power);
+            source.binades.add(field as i32 - 127, total - negative, negative, at_power);
         }
-    }
-
-    /// Adds what `cast` does to the elements in the bins to `stats`, except subnormal elements.
-    pub(super) fn add_format(&self, cast: &BinCast, stats: &mut FormatStats) {
-        let special = self.special();
-        stats.classes.zero += special.zeros;
-        stats.classes.nan += special.nans;
-        stats.classes.inf += special.infinities;
-        stats.errors.elements += special.zeros;
-        for bin in self.occupied() {
-            cast.add(&bin, stats);
-        }
-    }
-
-    /// The occupied bins of normal elements.
-    fn occupied(&self) -> impl Iterator<Item = Bin> {
-        self.normal().filter_map(|number| Bin::new(number, &self.histogram))
     }
 }
 
@@ -133,49 +152,4 @@ struct Special {
     nans: u64,
     infinities: u64,
     negative_infinities: u64,
-}
-
-/// One bin: the elements on a grid point, and those between it and the next one.
-struct Bin {
-    number: usize,
-    /// The elements at `base`, and those above it: nearer to `base`, and nearer to `base` + [`WIDTH`].
-    on_grid: Totals,
-    between: [Half; 2],
-    /// Weight of the last significand bit, a power of two.
-    unit: f64,
-}
-
-/// Elements on one side of a grid point, at most half a bin away.
-struct Half {
-    /// The grid point: an integer significand.
-    point: i64,
-    /// 1 for elements above the point, −1 for those below.
-    side: i64,
-    totals: Totals,
-    extremes: Extremes,
-}
-
-impl Bin {
-    /// `None` if the bin is empty.
-    fn new(number: usize, histogram: &Histogram) -> Option<Self> {
-        let places = [2 * number, 2 * number + 1];
-        if histogram.is_empty(ON_GRID + number) && places.iter().all(|&place| histogram.is_empty(place)) {
-            return None;
-        }
-        let base = i64::from((32 + (number & 31) as u32) * WIDTH);
-        let half = |place: usize, point: i64, side: i64| Half {
-            point,
-            side,
-            totals: histogram.totals(place),
-            extremes: histogram.extremes[place],
-        };
-        let between = [half(places[0], base, 1), half(places[1], base + i64::from(WIDTH), -1)];
-        let unit = pow2((number / FIRST_NORMAL) as i32 - 150);
-        Some(Self { number, on_grid: histogram.totals(ON_GRID + number), between, unit })
-    }
-
-    /// The magnitude of the elements on the grid point.
-    fn base(&self) -> f64 {
-        self.between[0].point as f64 * self.unit
-    }
 }

@@ -10,8 +10,8 @@ pub(super) const WIDTH: u32 = 1 << 18;
 pub(super) const ON_GRID: usize = 1 << 14;
 /// Places for zeros: one a lane, since additions to one and the same place wait for each other.
 pub(super) const ZEROS: usize = ON_GRID + (1 << 13);
-/// As many as an index of 16 bits can name, so that none needs a check.
-pub(super) const PLACES: usize = 1 << 16;
+/// A power of two, so that a mask makes every index valid.
+pub(super) const PLACES: usize = 1 << 15;
 
 /// Elements that the words of a place hold before they must be put away.
 const CAPACITY: u64 = 1 << 9;
@@ -83,7 +83,7 @@ impl Totals {
 /// Sums by place.
 pub(super) struct Histogram {
     sums: Box<[Words; PLACES]>,
-    pub(super) extremes: Box<[Extremes; PLACES]>,
+    extremes: Box<[Extremes; PLACES]>,
     /// What was in words that got full; empty until needed.
     settled: Vec<Totals>,
     prepared: Box<Prepared>,
@@ -113,10 +113,31 @@ impl Histogram {
         totals
     }
 
+    /// Number of elements at `place`, and of negative ones.
+    pub(super) fn counts(&self, place: usize) -> (u64, u64) {
+        let (recent, settled) = (self.sums[place].totals(), self.settled.get(place));
+        let settled = settled.map_or((0, 0), |totals| (totals.count, totals.negative));
+        (recent.count + settled.0, recent.negative + settled.1)
+    }
+
+    /// The extremes at `place`.
+    pub(super) fn extremes(&self, place: usize) -> Extremes {
+        self.extremes[place]
+    }
+
     /// Whether nothing was added at `place`.
     pub(super) fn is_empty(&self, place: usize) -> bool {
         self.sums[place].squares_and_counts == 0
             && self.settled.get(place).is_none_or(|totals| totals.count == 0)
+    }
+
+    /// Forgets what was added at `place`.
+    pub(super) fn clear(&mut self, place: usize) {
+        self.sums[place] = Words::default();
+        self.extremes[place] = Extremes::NONE;
+        if let Some(totals) = self.settled.get_mut(place) {
+            *totals = Totals::default();
+        }
     }
 
     /// Adds what another histogram has at `place`.
@@ -136,7 +157,7 @@ impl Histogram {
         let Self { sums, extremes, settled, prepared } = self;
         let (sums, extremes) = (&mut **sums, &mut **extremes);
         let mut add = |place: u16, words: &Words, distance: u32| {
-            let place = usize::from(place);
+            let place = usize::from(place) % PLACES;
             let sums = &mut sums[place];
             sums.squares_and_counts += words.squares_and_counts;
             sums.sum_and_residue += words.sum_and_residue;
