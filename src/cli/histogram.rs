@@ -50,6 +50,13 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     let mut blocks =
         pipeline::run_blocks(&readable, &block_plans, threads, |bytes| progress.add(bytes)).into_iter();
     progress.finish();
+    if readable.is_empty() {
+        let failures = results.iter().zip(&dumps).filter_map(|(result, &dump)| {
+            result.as_ref().err().map(|error| error.clone().in_file(inputs.path(dump)))
+        });
+        problems.extend(failures);
+        return super::inputs::require(&[], &inputs, &problems).map(|()| Outcome::Incomplete);
+    }
     // The blocks of the tensors that the first pass could read follow in order.
     let results = results.into_iter().map(|result| Ok((result?, blocks.next().unwrap_or_default())));
 

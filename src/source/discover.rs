@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
+use super::bytes::Bytes as _;
 use super::file::DumpFile;
 use super::{Reader, known};
 use crate::error::{Error, Result};

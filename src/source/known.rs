@@ -20,11 +20,6 @@ const KNOWN: &[Known] = &[
         "is a git-lfs pointer, not the data it stands for; fetch them with 'git lfs pull'",
     ),
     known(
-        b"PK\x03\x04",
-        "is a zip archive (a numpy .npz or a PyTorch .pt file); these are not supported yet",
-    ),
-    known(b"PK\x05\x06", "is an empty zip archive (a numpy .npz or a PyTorch .pt file without tensors)"),
-    known(
         b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19",
         "is a PyTorch file of the kind before version 1.6 (a pickle); these are not supported yet",
     ),

@@ -15,6 +15,12 @@ pub(super) const RANK: usize = 64;
 /// Most arrays that are read from one npy file to which arrays were appended.
 pub(super) const APPENDED_ARRAYS: usize = 100_000;
 
+/// Most members that are read from one archive.
+pub(super) const MEMBERS: usize = 4_000_000;
+
+/// Longest record of an archive's directory: a name, extra fields and a comment of 64 KiB each.
+pub(super) const ZIP_RECORD_BYTES: usize = 3 * 0xffff + 46;
+
 /// The number of elements of a tensor of shape `shape`.
 ///
 /// # Errors

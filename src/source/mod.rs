@@ -3,15 +3,19 @@
 //! A file is what its first bytes say, whatever it is called: archives named `.npy`, git-lfs pointers
 //! named `.safetensors` and halves of files are everyday dumps.
 
+mod archive;
+mod bytes;
 mod discover;
 mod file;
 mod known;
 mod limits;
 mod npy;
+mod npz;
 mod safetensors;
 
 use std::path::Path;
 
+use bytes::Bytes as _;
 pub use discover::{Discovery, discover};
 use file::DumpFile;
 
@@ -46,6 +50,12 @@ pub trait TensorSource: Send + Sync {
         false
     }
 
+    /// Whether tensor `index` is compressed, so that reading it is only fast from its start to its end, by
+    /// one thread; any other order gives the same bytes, but may unpack it anew for each.
+    fn in_order(&self, _index: usize) -> bool {
+        false
+    }
+
     /// Fills `bytes` with the stored bytes of tensor `index`, from byte `offset` of its data on.
     ///
     /// # Errors
@@ -67,6 +77,7 @@ pub struct Reader {
 /// Every container that can be read.
 pub const READERS: &[Reader] = &[
     Reader { name: "npy", extensions: &["npy"], matches: npy::matches, open: npy::open },
+    Reader { name: "npz", extensions: &["npz"], matches: archive::matches, open: npz::open },
     Reader {
         name: "safetensors",
         extensions: &["safetensors"],

@@ -12,6 +12,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::TensorSource;
+use super::bytes::Bytes as _;
 use super::file::DumpFile;
 use super::limits::{self, element_count, quote, show_shape, stored_bytes};
 use crate::error::{Error, Result};
@@ -145,8 +146,9 @@ impl TensorSource for Safetensors {
     fn read_at(&self, index: usize, offset: u64, bytes: &mut [u8]) -> Result<()> {
         match (self.tensors.get(index), self.starts.get(index)) {
             (Some(tensor), Some(&start)) => self.file.read_tensor(tensor, start, offset, bytes),
-            _ => Err(super::no_such_tensor(index).in_file(self.file.path())),
+            _ => Err(super::no_such_tensor(index)),
         }
+        .map_err(|error| error.in_file(self.file.path()))
     }
 }
 
