@@ -170,13 +170,17 @@ fn open_bytes(directory: &Path, like: &str, bytes: &[u8]) -> Result<Box<dyn Tens
     open(&file)
 }
 
-const DAMAGED: [&str; 6] = [
+const DAMAGED: [&str; 10] = [
     "npy/two_arrays_concatenated.npy",
     "npy/descr_named_bfloat16.npy",
     "safetensors/unicode_names.safetensors",
     "safetensors/metadata_only.safetensors",
     "npz/non_npy_member.npz",
     "npz/duplicate_names.npz",
+    "pt/handmade_good.pt",
+    "pt/zip_deflated_members.pt",
+    "pt/legacy_nonzip.pt",
+    "pt/plain_pickle_numpy_p5.pkl",
 ];
 
 #[test]
@@ -195,8 +199,10 @@ fn a_file_cut_anywhere_is_refused_or_gives_true_values() {
             let lacks_some = !cut.problems().is_empty() || !cut.notices().is_empty();
             assert!(lacks_some || cut.tensors().len() == 1, "{name} cut to {length} bytes");
             for (index, tensor) in cut.tensors().iter().enumerate() {
+                let same = whole.tensors().iter().position(|its| its.name == tensor.name);
+                let same = same.unwrap_or(index);
                 let found = values(&*cut, index, tensor).unwrap();
-                assert_values(&found, &values(&*whole, index, &whole.tensors()[index]).unwrap(), name);
+                assert_values(&found, &values(&*whole, same, &whole.tensors()[same]).unwrap(), name);
             }
         }
     }
@@ -220,7 +226,7 @@ fn a_damaged_byte_anywhere_does_no_harm() {
                 let Ok(source) = open(&path) else { continue };
                 for (index, tensor) in source.tensors().iter().enumerate() {
                     assert!(tensor.bytes() <= bytes.len() as u64);
-                    let _ = values(&*source, index, tensor);
+                    let _ = source.read_at(index, 0, &mut vec![0; tensor.bytes() as usize]);
                 }
             }
             put(at, bytes[at]);

@@ -60,3 +60,24 @@ pub(super) fn check_range(tensor: &TensorInfo, offset: u64, len: u64) -> Result<
     }
     Ok(())
 }
+
+/// Bytes in memory.
+pub(super) struct Memory(pub(super) Vec<u8>);
+
+impl Bytes for Memory {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn kind(&self) -> &'static str {
+        "text"
+    }
+
+    fn read_exact_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let start = usize::try_from(offset).ok();
+        let found = start.and_then(|start| self.0.get(start..)?.get(..bytes.len()));
+        let found = found.ok_or_else(|| Error::new("there are no such bytes").at_byte(offset))?;
+        bytes.copy_from_slice(found);
+        Ok(())
+    }
+}

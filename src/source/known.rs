@@ -19,14 +19,6 @@ const KNOWN: &[Known] = &[
         b"version https://git-lfs.github.com/spec/",
         "is a git-lfs pointer, not the data it stands for; fetch them with 'git lfs pull'",
     ),
-    known(
-        b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19",
-        "is a PyTorch file of the kind before version 1.6 (a pickle); these are not supported yet",
-    ),
-    known(b"\x80\x02", PICKLE),
-    known(b"\x80\x03", PICKLE),
-    known(b"\x80\x04", PICKLE),
-    known(b"\x80\x05", PICKLE),
     known(b"\x89HDF\r\n\x1a\n", "is an HDF5 file; these are not supported yet"),
     known(b"GGUF", "is a GGUF file; these are not supported yet"),
     known(b"PAR1", "is a Parquet file; these are not supported yet"),
@@ -48,7 +40,6 @@ const KNOWN: &[Known] = &[
     known(b"<html", HTML),
 ];
 
-const PICKLE: &str = "is a Python pickle; these are not supported yet";
 const HTML: &str = "is a web page, perhaps the answer to a download that failed";
 
 /// What a file that begins with `first` really is, if its mark is known.

@@ -15,6 +15,9 @@ pub(super) const RANK: usize = 64;
 /// Most arrays that are read from one npy file to which arrays were appended.
 pub(super) const APPENDED_ARRAYS: usize = 100_000;
 
+/// Most tensors that are read from one pickle.
+pub(super) const TENSORS: usize = 4_000_000;
+
 /// Most members that are read from one archive.
 pub(super) const MEMBERS: usize = 4_000_000;
 

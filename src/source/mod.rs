@@ -11,9 +11,13 @@ mod known;
 mod limits;
 mod npy;
 mod npz;
+mod pickle;
 mod safetensors;
+mod strided;
+mod torch;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes as _;
 pub use discover::{Discovery, discover};
@@ -77,13 +81,14 @@ pub struct Reader {
 /// Every container that can be read.
 pub const READERS: &[Reader] = &[
     Reader { name: "npy", extensions: &["npy"], matches: npy::matches, open: npy::open },
-    Reader { name: "npz", extensions: &["npz"], matches: archive::matches, open: npz::open },
+    Reader { name: "npz", extensions: &["npz"], matches: archive::matches, open: open_archive },
     Reader {
         name: "safetensors",
         extensions: &["safetensors"],
         matches: safetensors::matches,
         open: safetensors::open,
     },
+    Reader { name: "PyTorch", extensions: &["pt", "pth"], matches: torch::matches, open: torch::open },
 ];
 
 impl Reader {
@@ -136,6 +141,16 @@ fn open_file(file: DumpFile) -> Result<Box<dyn TensorSource>> {
             let names: Vec<_> = READERS.iter().map(|reader| reader.name).collect();
             Err(Error::new(format!("is no dump of a kind that can be read ({})", names.join(", "))))
         }
+    }
+}
+
+/// Opens a zip archive: its members say what it is.
+fn open_archive(file: DumpFile) -> Result<Box<dyn TensorSource>> {
+    let file = Arc::new(file);
+    let members = archive::members(&file, 0, file.len())?;
+    match torch::folder(&members) {
+        Some(folder) => torch::from_archive(&file, members, &folder),
+        None => npz::from_archive(&file, members),
     }
 }
 

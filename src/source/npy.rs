@@ -3,7 +3,7 @@
 //! Layout: `\x93NUMPY`, version, header length, a Python dict literal, the elements, in the order that
 //! `fortran_order` says.
 
-mod descr;
+pub(super) mod descr;
 mod header;
 
 use super::TensorSource;

@@ -1,9 +1,8 @@
 //! NumPy's `.npz`: a zip archive of npy files, one an array.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use super::archive::{self, Member};
+use super::archive::{self, Entry, Member};
 use super::bytes::Bytes as _;
 use super::file::DumpFile;
 use super::limits::quote;
@@ -11,14 +10,13 @@ use super::{TensorSource, npy};
 use crate::error::{Error, Result};
 use crate::tensor::TensorInfo;
 
-/// Reads the directory of the archive, and the header of every array in it.
+/// Reads the header of every array in the archive.
 ///
 /// # Errors
-/// The directory cannot be read. Members that cannot are [`TensorSource::problems`].
-pub(super) fn open(file: DumpFile) -> Result<Box<dyn TensorSource>> {
+/// It has members, but none is meant as an array. Members that cannot be read are
+/// [`TensorSource::problems`].
+pub(super) fn from_archive(file: &DumpFile, members: Vec<Entry>) -> Result<Box<dyn TensorSource>> {
     let path = file.path().to_owned();
-    let file = Arc::new(file);
-    let members = archive::members(&file, 0, file.len())?;
     let mut npz = Npz { path, ..Npz::default() };
     for name in archive::repeated(members.iter().map(|(name, _)| name.as_str())) {
         let what = format!("two members are called {}; both are read (numpy takes the last)", quote(name));
@@ -31,6 +29,13 @@ pub(super) fn open(file: DumpFile) -> Result<Box<dyn TensorSource>> {
             Ok(false) => others.push(quote(&name)),
             Err(error) => npz.problems.push(error.in_tensor(stem(&name)).in_file(&npz.path)),
         }
+    }
+    if npz.tensors.is_empty() && npz.problems.is_empty() && !others.is_empty() {
+        let zarr = others.iter().any(|name| name.contains(".zarray") || name.contains("zarr.json"));
+        return Err(Error::new(match zarr {
+            true => "is a zipped Zarr store; not supported: save the arrays with numpy.savez",
+            false => "is a zip archive without NumPy arrays and not one of torch.save",
+        }));
     }
     if let [first, rest @ ..] = &others[..] {
         let what = match rest.len() {

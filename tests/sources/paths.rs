@@ -11,7 +11,7 @@ use super::{case, open_bytes};
 fn a_file_is_told_by_its_first_bytes() {
     let tar: Vec<u8> = [&[b'a'; 257][..], b"ustar\0"].concat();
     let kinds: [(&[u8], &str); 11] = [
-        (b"\x80\x04\x95", "is a Python pickle; these are not supported yet"),
+        (b"\x80\x04\x95", "the file ends within a pickle"),
         (b"\x89HDF\r\n\x1a\n", "is an HDF5 file; these are not supported yet"),
         (b"GGUF\x03\0\0\0", "is a GGUF file; these are not supported yet"),
         (b"\x1f\x8b\x08", "is compressed with gzip; unpack it first"),
@@ -21,7 +21,7 @@ fn a_file_is_told_by_its_first_bytes() {
         ("1,5;2,5;µ".as_bytes(), "is plain text, not a tensor dump"),
         (&[0; 700], "begins with nothing but zero bytes, as a crash or a full disk leaves behind"),
         (b"", "is empty, as a job that ends while it opens its dump leaves it"),
-        (b"\x01\xff\x03", "is no dump of a kind that can be read (npy, npz, safetensors)"),
+        (b"\x01\xff\x03", "is no dump of a kind that can be read (npy, npz, safetensors, PyTorch)"),
     ];
     let directory = tempfile::tempdir().unwrap();
     for (bytes, what) in kinds {

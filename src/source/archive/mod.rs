@@ -52,7 +52,7 @@ pub(super) type Entry = (String, Result<Member>);
 /// The directory as a whole cannot be read.
 pub(super) fn members(file: &Arc<DumpFile>, start: u64, len: u64) -> Result<Vec<Entry>> {
     let view = View { file, start, len };
-    let mut buffer = vec![0; rawzip::RECOMMENDED_BUFFER_SIZE.max(limits::ZIP_RECORD_BYTES)];
+    let mut buffer = vec![0; len.clamp(1024, limits::ZIP_RECORD_BYTES as u64) as usize];
     let archive = ZipLocator::new()
         .locate_in_reader(view, &mut buffer, len)
         .map_err(|(_, error)| unreadable(&error, start + len))?;
