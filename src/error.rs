@@ -67,6 +67,11 @@ impl Error {
         self
     }
 
+    /// The tensor, if one is named.
+    pub fn tensor(&self) -> Option<&str> {
+        self.tensor.as_deref()
+    }
+
     /// The sentence alone, without its place.
     pub fn what(&self) -> &str {
         &self.what

@@ -14,7 +14,7 @@ use crate::format::{self, FormatSpec, Named};
 use crate::report::OUTPUTS;
 use crate::report::explain::CodesOf;
 use crate::report::histogram::{SORTS, Sort};
-use crate::tensor::Dtype;
+use crate::tensor::{ByteOrder, Dtype};
 
 /// What FP16, BF16, FP8, FP6 and FP4 would do to the gradients, activations and weights that a training
 /// run dumped.
@@ -156,7 +156,7 @@ and instructions do otherwise is listed and is no failure.";
 #[derive(Args)]
 #[command(next_help_heading = "Input")]
 pub(super) struct InputArgs {
-    /// Dumps to read: files (.npy, .safetensors), directories or globs
+    /// Dumps to read: files (.npy, .npz, .safetensors, .pt, …), directories or globs
     #[arg(required = true, value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
     /// Only tensors whose name matches this regular expression
@@ -165,9 +165,15 @@ pub(super) struct InputArgs {
     /// No tensors whose name matches this regular expression
     #[arg(long, value_name = "REGEX")]
     pub(super) exclude: Option<Regex>,
-    /// Read the stored bytes as this type, where the file has lost it (|V2, uint8, …)
+    /// Read the stored bytes as this type, where the file has lost it (|V2, uint8, …) or is raw
     #[arg(long, value_name = "TYPE", value_parser = dtype)]
     pub(super) dtype: Option<Dtype>,
+    /// Shape of raw files (.bin), as 256x64 [default: one dimension]
+    #[arg(long, value_name = "NxM", value_parser = shape, requires = "dtype")]
+    pub(super) shape: Option<Shape>,
+    /// Byte order of raw files [default: little]
+    #[arg(long, value_name = "ORDER", value_parser = endian_parser(), requires = "dtype")]
+    pub(super) endian: Option<ByteOrder>,
 }
 
 /// Which casts.
@@ -292,6 +298,22 @@ fn formats_help() -> String {
         plain.join(", "),
         blocks.join(", ")
     )
+}
+
+/// The extents of a tensor.
+#[derive(Clone)]
+pub(super) struct Shape(pub(super) Vec<u64>);
+
+fn shape(text: &str) -> Result<Shape, String> {
+    let extents = text.split(['x', ',', '×']).map(|extent| extent.trim().parse());
+    extents
+        .collect::<Result<_, _>>()
+        .map(Shape)
+        .map_err(|_: std::num::ParseIntError| "a shape is a list of numbers, such as 256x64".to_owned())
+}
+
+fn endian_parser() -> impl TypedValueParser<Value = ByteOrder> {
+    named([("little", ByteOrder::Little), ("big", ByteOrder::Big)])
 }
 
 fn dtype(text: &str) -> Result<Dtype, String> {

@@ -7,7 +7,8 @@ use super::args::InputArgs;
 use super::output::complain;
 use crate::error::{Error, Result, escape};
 use crate::pipeline::Task;
-use crate::source::{TensorSource, discover, open};
+use crate::source::{RawLayout, TensorSource, discover, open_or_raw};
+use crate::tensor::ByteOrder;
 
 /// The dumps that could be opened, and what is to be said about the others.
 pub(super) struct Inputs {
@@ -29,7 +30,12 @@ pub(super) struct Selected<'a> {
 impl Inputs {
     /// Opens every dump that the paths stand for.
     pub(super) fn open(filters: InputArgs) -> Self {
-        let found = discover(&filters.paths);
+        let raw = filters.dtype.clone().map(|dtype| RawLayout {
+            dtype,
+            byte_order: filters.endian.unwrap_or(ByteOrder::Little),
+            shape: filters.shape.clone().map(|shape| shape.0),
+        });
+        let found = discover(&filters.paths, raw.is_some());
         let mut inputs = Self { dumps: Vec::new(), filters, notices: Vec::new(), problems: found.problems };
         if found.skipped > 0 {
             let (files, are) =
@@ -40,7 +46,7 @@ impl Inputs {
             inputs.notices.push(format!("{} paths name a file that is read already", found.repeated));
         }
         for path in found.files {
-            match open(&path) {
+            match open_or_raw(&path, raw.as_ref()) {
                 Ok(dump) => {
                     inputs.problems.extend(dump.problems().iter().map(|error| error.clone().in_file(&path)));
                     inputs.notices.extend(

@@ -7,7 +7,7 @@ use walkdir::WalkDir;
 
 use super::bytes::Bytes as _;
 use super::file::DumpFile;
-use super::{Reader, known};
+use super::{Reader, known, raw, sharded};
 use crate::error::{Error, Result};
 
 /// The files that a list of paths stands for.
@@ -21,6 +21,8 @@ pub struct Discovery {
     pub problems: Vec<Error>,
     /// Number of files that were found more than once and are taken once.
     pub repeated: u64,
+    /// Whether raw files can be read.
+    raw: bool,
     /// Where the files really are.
     real_paths: HashSet<PathBuf>,
 }
@@ -31,8 +33,10 @@ pub struct Discovery {
 /// (not in circles, and no file twice); a file is taken if its first bytes are those of a dump, or if it is named like one,
 /// so that damaged dumps are reported and not passed over. A path that does not exist and contains
 /// `*`, `?` or `[` is a pattern: `run/step*/grads.npy`, and `**` for any depth.
-pub fn discover(paths: &[PathBuf]) -> Discovery {
-    let mut found = Discovery::default();
+/// An index of a model in several files stands for these files, which are then not taken again. With `raw`,
+/// what is called like a raw file is taken too; without, only if a JSON file beside it describes it.
+pub fn discover(paths: &[PathBuf], raw: bool) -> Discovery {
+    let mut found = Discovery { raw, ..Discovery::default() };
     for path in paths {
         let pattern = path.to_str().filter(|text| text.contains(['*', '?', '[']));
         match (std::fs::metadata(path), pattern) {
@@ -46,6 +50,7 @@ pub fn discover(paths: &[PathBuf]) -> Discovery {
             (Ok(_), _) => found.take(path.clone()),
         }
     }
+    found.drop_shards();
     found
 }
 
@@ -76,12 +81,13 @@ impl Discovery {
     }
 
     fn walk(&mut self, directory: &Path) {
+        let raw = self.raw;
         let (files, skipped, problems) = (self.files.len(), self.skipped, self.problems.len());
         for entry in WalkDir::new(directory).follow_links(true).sort_by_file_name() {
             match entry {
                 Ok(entry) if entry.file_type().is_dir() => {}
                 Ok(entry) if !entry.file_type().is_file() => self.skipped += 1,
-                Ok(entry) => match is_dump(entry.path()) {
+                Ok(entry) => match is_dump(entry.path(), raw) {
                     Ok(true) => self.take(entry.into_path()),
                     Ok(false) => self.skipped += 1,
                     Err(error) => self.problems.push(error.in_file(entry.path())),
@@ -113,10 +119,23 @@ impl Discovery {
             self.files.push(path);
         }
     }
+
+    /// Leaves out the files that an index among the others stands for.
+    fn drop_shards(&mut self) {
+        let indices = self.files.iter().filter(|path| path.to_string_lossy().ends_with(".index.json"));
+        let shards: HashSet<PathBuf> = indices
+            .flat_map(|index| sharded::shards(index))
+            .filter_map(|path| path.canonicalize().ok())
+            .collect();
+        if !shards.is_empty() {
+            self.files.retain(|path| path.canonicalize().map_or(true, |real| !shards.contains(&real)));
+        }
+    }
 }
 
-fn is_dump(path: &Path) -> Result<bool> {
-    if Reader::by_extension(path).is_some() {
+fn is_dump(path: &Path, raw: bool) -> Result<bool> {
+    let described = || raw::is_named(path) && (raw || raw::sidecar(path).is_some());
+    if Reader::by_extension(path).is_some() || described() {
         return Ok(true);
     }
     let file = DumpFile::open(path)?;

@@ -9,6 +9,12 @@ pub(super) const NPY_HEADER_BYTES: u64 = 1 << 20;
 /// Longest safetensors header that is read, in bytes: the limit of the reference implementation.
 pub(super) const SAFETENSORS_HEADER_BYTES: u64 = 100_000_000;
 
+/// Longest index of a model in several files, in bytes.
+pub(super) const INDEX_BYTES: u64 = 1 << 28;
+
+/// Longest description of a raw file, in bytes.
+pub(super) const SIDECAR_BYTES: u64 = 1 << 20;
+
 /// Most dimensions a tensor may have: numpy's and PyTorch's limit.
 pub(super) const RANK: usize = 64;
 

@@ -12,7 +12,9 @@ mod limits;
 mod npy;
 mod npz;
 mod pickle;
+mod raw;
 mod safetensors;
+mod sharded;
 mod strided;
 mod torch;
 
@@ -22,6 +24,7 @@ use std::sync::Arc;
 use bytes::Bytes as _;
 pub use discover::{Discovery, discover};
 use file::DumpFile;
+pub use raw::RawLayout;
 
 use crate::error::{Error, Result};
 use crate::tensor::TensorInfo;
@@ -88,6 +91,12 @@ pub const READERS: &[Reader] = &[
         matches: safetensors::matches,
         open: safetensors::open,
     },
+    Reader {
+        name: "sharded model",
+        extensions: &["index.json"],
+        matches: sharded::matches,
+        open: sharded::open,
+    },
     Reader { name: "PyTorch", extensions: &["pt", "pth"], matches: torch::matches, open: torch::open },
 ];
 
@@ -107,10 +116,9 @@ impl Reader {
 
     /// The reader that the extension of `path` promises.
     fn by_extension(path: &Path) -> Option<&'static Self> {
-        let extension = path.extension()?;
-        READERS
-            .iter()
-            .find(|reader| reader.extensions.iter().any(|known| extension.eq_ignore_ascii_case(known)))
+        let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
+        let is_called = |known: &&str| name.strip_suffix(known).is_some_and(|stem| stem.ends_with('.'));
+        READERS.iter().find(|reader| reader.extensions.iter().any(is_called))
     }
 }
 
@@ -120,10 +128,19 @@ impl Reader {
 /// The file cannot be opened, is none of the [`READERS`]' (the error says what it is, if that can be
 /// told), or its directory of tensors cannot be used.
 pub fn open(path: &Path) -> Result<Box<dyn TensorSource>> {
-    DumpFile::open(path).and_then(open_file).map_err(|error| error.in_file(path))
+    open_or_raw(path, None)
 }
 
-fn open_file(file: DumpFile) -> Result<Box<dyn TensorSource>> {
+/// The same, but what no reader knows is raw data of the layout `raw`, if given. A JSON file beside raw data
+/// that describes them does without.
+///
+/// # Errors
+/// Those of [`open`], or raw data are not of the size that the layout gives them.
+pub fn open_or_raw(path: &Path, raw: Option<&RawLayout>) -> Result<Box<dyn TensorSource>> {
+    DumpFile::open(path).and_then(|file| open_file(file, raw)).map_err(|error| error.in_file(path))
+}
+
+fn open_file(file: DumpFile, layout: Option<&RawLayout>) -> Result<Box<dyn TensorSource>> {
     if file.len() == 0 {
         return Err(Error::new("is empty, as a job that ends while it opens its dump leaves it"));
     }
@@ -131,12 +148,24 @@ fn open_file(file: DumpFile) -> Result<Box<dyn TensorSource>> {
     if let Some(reader) = Reader::by_content(&first, file.len()) {
         return (reader.open)(file);
     }
-    if let Some(what) = known::by_magic(&first).or_else(|| known::by_content(&first)) {
+    let by_extension = Reader::by_extension(file.path());
+    let mark = known::by_magic(&first);
+    if let (None, None, Some(layout)) = (mark, by_extension, layout) {
+        return raw::open(file, layout);
+    }
+    if let (true, Some(sidecar)) = (raw::is_named(file.path()), raw::sidecar(file.path())) {
+        let layout = raw::read_sidecar(&sidecar).map_err(|error| error.in_file(&sidecar))?;
+        return raw::open(file, &layout);
+    }
+    if let Some(what) = mark.or_else(|| known::by_content(&first)) {
         return Err(Error::new(what));
     }
     // Not the reader's file, but its author thought so: the reader knows best what is wrong with it.
-    match Reader::by_extension(file.path()) {
+    match by_extension {
         Some(reader) => (reader.open)(file),
+        None if raw::is_named(file.path()) => Err(Error::new(
+            "has no mark of a container; if it is raw data, say of what with --dtype, or in a JSON file beside it",
+        )),
         None => {
             let names: Vec<_> = READERS.iter().map(|reader| reader.name).collect();
             Err(Error::new(format!("is no dump of a kind that can be read ({})", names.join(", "))))

@@ -153,7 +153,7 @@ impl TensorSource for Safetensors {
 }
 
 /// The header's pairs as they stand, repeated names included, each value unread.
-struct Directory<'a>(Vec<(String, &'a RawValue)>);
+pub(super) struct Directory<'a>(pub(super) Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Directory<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
@@ -315,7 +315,7 @@ fn element(name: &str) -> Result<Dtype> {
 }
 
 /// Words serde_json's error, and turns its line and column into a byte of the file.
-fn json_error(what: &str, text: &str, at: u64, error: &serde_json::Error) -> Error {
+pub(super) fn json_error(what: &str, text: &str, at: u64, error: &serde_json::Error) -> Error {
     let message = error.to_string();
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
     let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();

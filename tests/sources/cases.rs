@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use amp_inspect::error::Error;
-use amp_inspect::source::open;
-use amp_inspect::tensor::{Decoder, Dtype, TensorInfo};
+use amp_inspect::source::{RawLayout, open, open_or_raw};
+use amp_inspect::tensor::{ByteOrder, Decoder, Dtype, TensorInfo};
 use serde_json::Value;
 
 use super::{CASES, assert_values, case, expectations, fortran, numbers, values};
@@ -23,9 +23,21 @@ struct Found {
     notices: Vec<Error>,
 }
 
+/// The layout that options such as `--dtype f32 --byteorder big` give.
+fn layout(options: &str) -> RawLayout {
+    let words: Vec<_> = options.split(' ').collect();
+    let value = |name| words.iter().position(|&word| word == name).map(|at| words[at + 1]);
+    RawLayout {
+        dtype: Dtype::parse(value("--dtype").unwrap()).unwrap(),
+        byte_order: if value("--byteorder") == Some("big") { ByteOrder::Big } else { ByteOrder::Little },
+        shape: None,
+    }
+}
+
 /// Reads everything in the file.
-fn read(name: &str) -> Found {
-    let source = match open(&case(name)) {
+fn read(name: &str, wanted: &Value) -> Found {
+    let raw = wanted.get("cli").map(|options| layout(options.as_str().unwrap()));
+    let source = match open_or_raw(&case(name), raw.as_ref()) {
         Ok(source) => source,
         Err(error) => return Found { problems: vec![error], ..Found::default() },
     };
@@ -52,7 +64,8 @@ fn read(name: &str) -> Found {
 
 /// Compares one tensor with `wanted`: a list of its values, or an object that has them.
 fn check(name: &str, wanted: &Value, (info, is_fortran, found): &Tensor) {
-    if let Some(shape) = wanted.get("shape") {
+    // Raw data have no shape of their own.
+    if let (Some(shape), None) = (wanted.get("shape"), wanted.get("cli")) {
         assert_eq!(&serde_json::to_value(&info.shape).unwrap(), shape, "{name}: {}", info.name);
     }
     let lists = [Some(wanted), wanted.get("values"), wanted.get("values_C_order"), wanted.get("first")];
@@ -80,12 +93,14 @@ fn check_all(name: &str, wanted: &Value, found: &Found) {
 #[test]
 fn every_case_gives_its_values_or_is_refused() {
     let cases = expectations();
+    let mut folders = vec![String::new()];
     let mut files = 0;
-    for folder in fs::read_dir(CASES).unwrap().map(|entry| entry.unwrap()) {
-        if folder.file_type().unwrap().is_dir() {
-            for entry in fs::read_dir(folder.path()).unwrap() {
-                let name =
-                    format!("{}/{}", folder.file_name().display(), entry.unwrap().file_name().display());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(case(&folder)).unwrap().map(|entry| entry.unwrap()) {
+            let name = format!("{folder}{}", entry.file_name().display());
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(name + "/");
+            } else if !folder.is_empty() {
                 assert!(cases.contains_key(&name), "{name} is not expected");
                 files += 1;
             }
@@ -93,7 +108,7 @@ fn every_case_gives_its_values_or_is_refused() {
     }
     assert_eq!(files, cases.len());
     for (name, wanted) in &cases {
-        let found = read(name);
+        let found = read(name, wanted);
         let is_refused = found.tensors.is_empty() && !found.problems.is_empty();
         match wanted["result"].as_str().unwrap() {
             "ok" | "ok-with-warning" => {
@@ -138,8 +153,8 @@ fn every_case_gives_its_values_or_is_refused() {
 #[test]
 fn every_refusal_has_its_sentence() {
     let mut lines = Vec::new();
-    for name in expectations().keys() {
-        let found = read(name);
+    for (name, wanted) in &expectations() {
+        let found = read(name, wanted);
         lines.extend(found.problems.iter().map(Error::to_string));
         lines.extend(found.notices.iter().map(|notice| format!("notice: {notice}")));
     }

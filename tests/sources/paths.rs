@@ -21,11 +21,14 @@ fn a_file_is_told_by_its_first_bytes() {
         ("1,5;2,5;µ".as_bytes(), "is plain text, not a tensor dump"),
         (&[0; 700], "begins with nothing but zero bytes, as a crash or a full disk leaves behind"),
         (b"", "is empty, as a job that ends while it opens its dump leaves it"),
-        (b"\x01\xff\x03", "is no dump of a kind that can be read (npy, npz, safetensors, PyTorch)"),
+        (
+            b"\x01\xff\x03",
+            "is no dump of a kind that can be read (npy, npz, safetensors, sharded model, PyTorch)",
+        ),
     ];
     let directory = tempfile::tempdir().unwrap();
     for (bytes, what) in kinds {
-        let error = open_bytes(directory.path(), "x.bin", bytes).err().expect(what);
+        let error = open_bytes(directory.path(), "x.dump", bytes).err().expect(what);
         assert_eq!(error.what(), what);
     }
     for name in ["npy/f2_be.npy", "safetensors/f16.safetensors"] {
@@ -74,14 +77,14 @@ fn discovery_walks_directories_and_expands_patterns() {
     #[cfg(unix)]
     std::os::unix::fs::symlink(directory.path(), at("step2/up")).unwrap();
 
-    let found = discover(&[directory.path().to_owned()]);
+    let found = discover(&[directory.path().to_owned()], false);
     let names = ["d.npy", "step2/a.npy", "step2/b.dump", "step2/killed.safetensors", "step2/rank[0]/c.npy"];
     assert_eq!(found.files, names.map(at));
     assert_eq!((found.skipped, found.problems.as_slice()), (1, [].as_slice()));
 
-    assert_eq!(discover(&[at("step*/?.npy")]).files, [at("step2/a.npy")]);
-    assert_eq!(discover(&[at("step2/rank[0]")]).files, [at("step2/rank[0]/c.npy")]);
-    let problems = discover(&[at("no.npy"), at("no*"), at("empty"), at("[")]).problems;
+    assert_eq!(discover(&[at("step*/?.npy")], false).files, [at("step2/a.npy")]);
+    assert_eq!(discover(&[at("step2/rank[0]")], false).files, [at("step2/rank[0]/c.npy")]);
+    let problems = discover(&[at("no.npy"), at("no*"), at("empty"), at("[")], false).problems;
     let whats = problems.iter().map(|problem| problem.what()).collect::<Vec<_>>();
     let expected = [
         "cannot open the file: no such file or directory",
