@@ -4,8 +4,9 @@ use std::num::NonZero;
 use std::thread;
 
 use super::Outcome;
-use super::args::{CastArgs, HistogramArgs, InputArgs, RoundingArg};
-use super::inputs::{Inputs, Selected};
+use super::args::{CastArgs, HistogramArgs, RoundingArg};
+use super::input_args::InputArgs;
+use super::inputs::{Dump, Inputs, Selected};
 use super::output::{Outputs, complain};
 use super::progress::Progress;
 use crate::cast::block::BlockPlan;
@@ -16,7 +17,7 @@ use crate::report::histogram::{HistogramReport, Input, Options, Sort};
 use crate::stats::{BlockStats, StatsPlan, TensorAccumulator, TensorStats};
 
 pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
-    let HistogramArgs { input, cast, sort, output } = args;
+    let HistogramArgs { input, cast, by: _, sort, output } = args;
     let threads =
         output.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN);
     let quiet = output.quiet;
@@ -61,7 +62,7 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     let results = results.into_iter().map(|result| Ok((result?, blocks.next().unwrap_or_default())));
 
     let mut report = HistogramReport::new(targets, options(&cast, inputs.filters(), sort));
-    report.inputs = inputs.dumps().map(|(path, metadata)| Input::new(path, metadata.to_vec())).collect();
+    report.inputs = inputs.dumps().iter().map(input_row).collect();
     let mut total = TensorStats::default();
     let mut total_blocks = vec![BlockStats::default(); block_plans.len()];
     for ((task, dump), result) in tasks.iter().zip(dumps).zip(results) {
@@ -84,6 +85,12 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     Ok(if incomplete { Outcome::Incomplete } else { Outcome::Done })
 }
 
+fn input_row(dump: &Dump) -> Input {
+    let mut input = Input::new(dump.path.display().to_string(), dump.source.metadata().to_vec());
+    (input.step, input.rank) = (dump.place.step, dump.place.rank);
+    input
+}
+
 fn options(cast: &CastArgs, input: &InputArgs, sort: Sort) -> Options {
     Options {
         profile: cast.profile.map(|profile| profile.name),
@@ -100,6 +107,8 @@ fn options(cast: &CastArgs, input: &InputArgs, sort: Sort) -> Options {
         dtype: input.dtype.as_ref().map(|dtype| dtype.name().to_owned()),
         tensor: input.tensor.as_ref().map(ToString::to_string),
         exclude: input.exclude.as_ref().map(ToString::to_string),
+        steps: input.steps.as_ref().map(|steps| steps.text().to_owned()),
+        ranks: input.ranks.as_ref().map(|ranks| ranks.text().to_owned()),
         sort,
         ..Options::at_scale(cast.scale)
     }

@@ -8,6 +8,7 @@ mod bytes;
 mod discover;
 mod file;
 mod known;
+mod layout;
 mod limits;
 mod npy;
 mod npz;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use bytes::Bytes as _;
 pub use discover::{Discovery, discover};
 use file::DumpFile;
+pub use layout::{Layout, Place};
 pub use raw::RawLayout;
 
 use crate::error::{Error, Result};

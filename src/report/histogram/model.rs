@@ -71,6 +71,10 @@ pub struct Options {
     pub tensor: Option<String>,
     /// No tensors whose name matches.
     pub exclude: Option<String>,
+    /// Only these training steps.
+    pub steps: Option<String>,
+    /// Only these ranks.
+    pub ranks: Option<String>,
     /// What the tensors are sorted by in tables.
     #[serde(serialize_with = "sort_name")]
     pub sort: Sort,
@@ -91,6 +95,8 @@ impl Options {
             dtype: None,
             tensor: None,
             exclude: None,
+            steps: None,
+            ranks: None,
             sort: Sort::Worst(Metric::Lost),
         }
     }
@@ -101,6 +107,10 @@ impl Options {
 pub struct Input {
     /// Path as given.
     pub path: String,
+    /// Training step, if its path or the file says.
+    pub step: Option<u64>,
+    /// Rank of the process that wrote it, if its path says.
+    pub rank: Option<u64>,
     /// Facts recorded in the file, such as the step.
     #[serde(serialize_with = "as_map")]
     pub metadata: Vec<(String, String)>,
@@ -220,7 +230,7 @@ impl HistogramReport {
 impl Input {
     /// A file from which nothing has been taken yet.
     pub fn new(path: String, metadata: Vec<(String, String)>) -> Self {
-        Self { path, metadata, tensors: 0, elements: 0, bytes: 0 }
+        Self { path, step: None, rank: None, metadata, tensors: 0, elements: 0, bytes: 0 }
     }
 }
 

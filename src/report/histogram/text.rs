@@ -205,7 +205,7 @@ fn code(text: &str) -> String {
 }
 
 /// The same in a cell of a table, which cannot be closed either.
-pub(super) fn code_in_cell(text: &str) -> String {
+pub(in crate::report) fn code_in_cell(text: &str) -> String {
     code(text).replace('|', "\\|")
 }
 
