@@ -326,8 +326,14 @@ pub(super) enum By {
     Step,
 }
 
+impl By {
+    pub(super) fn name(self) -> &'static str {
+        if self == Self::Step { "step" } else { "tensor" }
+    }
+}
+
 fn by_parser() -> impl TypedValueParser<Value = By> {
-    named([("tensor", By::Tensor), ("step", By::Step)])
+    named([By::Tensor, By::Step].map(|by| (by.name(), by)))
 }
 
 fn overflow_parser() -> impl TypedValueParser<Value = Overflow> {

@@ -1,12 +1,13 @@
 //! From the paths and filters that were typed to opened dumps and the tensors to read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use super::input_args::{InputArgs, Ranges};
 use super::output::complain;
 use crate::error::{Error, Result, escape};
-use crate::pipeline::Task;
+use crate::pipeline::{self, Task};
 use crate::source::{Place, RawLayout, TensorSource, discover, open_or_raw};
 use crate::tensor::{ByteOrder, TensorInfo};
 
@@ -180,6 +181,60 @@ impl Inputs {
             }
         }
         (selected, skipped_types(&skipped).into_iter().collect(), problems)
+    }
+
+    /// Leaves out tensors that several ranks have written with the same bytes, but for the first; says how
+    /// many.
+    pub(super) fn drop_replicas(
+        &self,
+        selected: &mut Vec<Selected<'_>>,
+        threads: NonZero<usize>,
+    ) -> Option<String> {
+        let mut by_key: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        for (number, Selected { dump, task }) in selected.iter().enumerate() {
+            let place = &self.dumps[*dump].place;
+            if place.rank.is_some() {
+                by_key.entry((place.step, self.key(*dump, &task.info))).or_default().push(number);
+            }
+        }
+        let groups: Vec<Vec<usize>> = by_key.into_values().filter(|group| group.len() > 1).collect();
+        let tasks: Vec<Vec<&Task<'_>>> =
+            groups.iter().map(|group| group.iter().map(|&number| &selected[number].task).collect()).collect();
+        let repeated = pipeline::replicas(&tasks, threads);
+        let drop: BTreeSet<usize> = groups
+            .iter()
+            .zip(repeated)
+            .flat_map(|(group, repeated)| repeated.into_iter().map(|position| group[position]))
+            .collect();
+        let mut numbers = 0..;
+        selected.retain(|_| numbers.next().is_some_and(|number| !drop.contains(&number)));
+        (!drop.is_empty()).then(|| {
+            let (tensors, are) = if drop.len() == 1 { ("tensor is", "is") } else { ("tensors are", "are") };
+            format!("{} {tensors} the same in another rank and {are} not counted again", drop.len())
+        })
+    }
+
+    /// Leaves out tensors of files that do not say their step; says how many, and what else is odd.
+    ///
+    /// # Errors
+    /// None is left.
+    pub(super) fn drop_unplaced(&self, selected: &mut Vec<Selected<'_>>) -> Result<Vec<String>> {
+        let before = selected.len();
+        selected.retain(|tensor| self.dumps[tensor.dump].place.step.is_some());
+        let dropped = before - selected.len();
+        if dropped > 0 && selected.is_empty() {
+            return Err(Error::new("no file says of what step it is; --layout tells where paths have it"));
+        }
+        let mut notices = Vec::new();
+        if dropped > 0 {
+            notices.push(format!("left out {dropped} tensors of files that do not say their step"));
+        }
+        if self.several_groups {
+            let groups: BTreeSet<&str> = self.dumps.iter().map(|dump| dump.place.group.as_str()).collect();
+            let groups = groups.into_iter().take(5).map(escape).collect::<Vec<_>>().join(", ");
+            notices.push(format!("files of one step hold different things, which are added up: {groups}"));
+        }
+        Ok(notices)
     }
 
     /// The path of dump `number`.

@@ -22,11 +22,13 @@ impl HistogramReport {
         let size: u64 = self.inputs.iter().map(|input| input.bytes).sum();
         let read = format!(
             "{}, {} {}, {}",
-            plural(self.tensors.len() as u64, "tensor"),
+            plural(self.tensors.len() as u64, self.options.by),
             plural(self.total.elements, "element"),
             self.dtypes(),
             bytes(size)
         );
+        // Steps have elements of several types.
+        let read = read.replace(" , ", ", ");
         let (subject, facts) = match self.inputs.as_slice() {
             [only] => (escape(&only.path), escape(&facts(&only.metadata))),
             inputs => (format!("{} files", inputs.len()), String::new()),

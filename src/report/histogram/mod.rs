@@ -10,6 +10,7 @@ mod metric;
 mod model;
 mod picture;
 mod row;
+mod steps;
 mod terminal;
 mod text;
 
@@ -39,6 +40,6 @@ impl Report for HistogramReport {
     }
 
     fn picture(&self) -> Option<Picture> {
-        Some(picture::picture(self))
+        Some(if self.is_by_step() { picture::heat_map(self) } else { picture::picture(self) })
     }
 }

@@ -35,7 +35,7 @@ pub struct HistogramReport {
     pub inputs: Vec<Input>,
     /// All tensors taken together.
     pub total: Subject,
-    /// Each tensor, in the order asked for.
+    /// Each tensor, in the order of the files; or each step.
     pub tensors: Vec<Subject>,
     /// What the figures mean, in sentences.
     pub findings: Vec<String>,
@@ -75,6 +75,8 @@ pub struct Options {
     pub steps: Option<String>,
     /// Only these ranks.
     pub ranks: Option<String>,
+    /// What `tensors` lists: each `tensor`, or each training `step` with all its tensors and ranks together.
+    pub by: &'static str,
     /// What the tensors are sorted by in tables.
     #[serde(serialize_with = "sort_name")]
     pub sort: Sort,
@@ -97,6 +99,7 @@ impl Options {
             exclude: None,
             steps: None,
             ranks: None,
+            by: "tensor",
             sort: Sort::Worst(Metric::Lost),
         }
     }
@@ -125,13 +128,17 @@ pub struct Input {
 /// A tensor, or all of them together.
 #[derive(Clone, Debug, Serialize)]
 pub struct Subject {
-    /// Index into `inputs`; `null` for the total.
+    /// Index into `inputs`; `null` for the total and for steps.
     pub input: Option<usize>,
     /// Name in the dump.
     pub name: String,
-    /// Extent of each dimension; `null` for the total.
+    /// Training step, if known; `null` for the total.
+    pub step: Option<u64>,
+    /// Rank, if known; `null` for the total and for steps.
+    pub rank: Option<u64>,
+    /// Extent of each dimension; `null` for the total and for steps.
     pub shape: Option<Vec<u64>>,
-    /// Stored element type; `null` for the total.
+    /// Stored element type; `null` for the total and for steps.
     pub dtype: Option<String>,
     /// Number of elements.
     pub elements: u64,
@@ -187,8 +194,26 @@ impl HistogramReport {
 
     /// Adds a tensor of input number `input`, with the statistics of the plain and of the block casts.
     pub fn push(&mut self, input: usize, info: &TensorInfo, stats: &TensorStats, blocks: &[BlockStats]) {
-        let found = (stats, blocks);
-        self.tensors.push(Subject::new(Some((input, info)), found, self.targets()));
+        let mut subject = Subject::new(Some((input, info)), (stats, blocks), self.targets());
+        let place = self.inputs.get(input).map(|input| (input.step, input.rank));
+        (subject.step, subject.rank) = place.unwrap_or_default();
+        self.tensors.push(subject);
+        self.count(input, info);
+    }
+
+    /// Adds all tensors and ranks of a training step, which were counted one by one.
+    pub fn push_step(&mut self, step: u64, stats: &TensorStats, blocks: &[BlockStats]) {
+        let subject = Subject::new(None, (stats, blocks), self.targets());
+        self.tensors.push(Subject { name: format!("step {step}"), step: Some(step), ..subject });
+    }
+
+    /// Whether the rows are steps.
+    pub fn is_by_step(&self) -> bool {
+        self.options.by == "step"
+    }
+
+    /// Counts a tensor of input number `input` as read.
+    pub fn count(&mut self, input: usize, info: &TensorInfo) {
         if let Some(input) = self.inputs.get_mut(input) {
             input.tensors += 1;
             input.elements += info.elements;
@@ -251,6 +276,8 @@ impl Subject {
         Self {
             input: tensor.map(|(input, _)| input),
             name: info.map_or("all tensors", |info| &info.name).to_owned(),
+            step: None,
+            rank: None,
             shape: info.map(|info| info.shape.clone()),
             dtype: info.map(|info| info.dtype.name().to_owned()),
             elements: source.elements,
