@@ -168,3 +168,22 @@ fn a_run_of_one_step_is_that_step() {
     let text = printed(amp_inspect(&["histogram", file, "--by", "step", "--formats", "fp16"]));
     assert!(text.lines().any(|line| line.starts_with("1500 ") && line.ends_with(" 0.123")), "{text}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn more_files_than_may_be_open_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let npy = fs::read(testdata("sources/npy/v1_f4.npy")).unwrap();
+    for number in 0..400 {
+        fs::write(folder.path().join(format!("w{number}.npy")), &npy).unwrap();
+    }
+    let run = format!(
+        "ulimit -n 200; exec {} histogram {} --formats fp16 --csv",
+        env!("CARGO_BIN_EXE_amp-inspect"),
+        folder.path().display()
+    );
+    let output = std::process::Command::new("sh").args(["-c", &run]).output().unwrap();
+    assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stderr)), (Some(0), ""));
+    // A row a tensor, one of all, and the head.
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 402);
+}

@@ -2,17 +2,16 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::bytes::Bytes;
+use super::handles::Handle;
 use crate::error::{Error, Result};
 
 /// A dump file, open for reading at any position from any thread.
 #[derive(Debug)]
 pub(super) struct DumpFile {
-    file: File,
-    path: PathBuf,
-    len: u64,
+    handle: Handle,
 }
 
 impl DumpFile {
@@ -31,21 +30,19 @@ impl DumpFile {
             let what = "is a pipe, socket or device; only regular files can be read at any position";
             return Err(Error::new(what).in_file(path));
         }
-        let file = File::open(path).map_err(failed)?;
-        let len = file.metadata().map_err(failed)?.len();
-        Ok(Self { file, path: path.to_owned(), len })
+        Ok(Self { handle: Handle::open(path).map_err(failed)? })
     }
 
     /// Where the file is.
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.handle.path()
     }
 }
 
 impl Bytes for DumpFile {
     /// Length in bytes when the file was opened.
     fn len(&self) -> u64 {
-        self.len
+        self.handle.len()
     }
 
     fn kind(&self) -> &'static str {
@@ -53,9 +50,9 @@ impl Bytes for DumpFile {
     }
 
     fn read_exact_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        fill(&self.file, offset, bytes).map_err(|error| {
+        self.handle.file().and_then(|file| fill(&file, offset, bytes)).map_err(|error| {
             if error.kind() == io::ErrorKind::UnexpectedEof {
-                Error::new(format!("the file has become shorter than the {} bytes it had", self.len))
+                Error::new(format!("the file has become shorter than the {} bytes it had", self.len()))
             } else {
                 Error::io("cannot read the file", &error)
             }

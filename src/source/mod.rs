@@ -7,6 +7,7 @@ mod archive;
 mod bytes;
 mod discover;
 mod file;
+mod handles;
 mod known;
 mod layout;
 mod limits;
@@ -78,6 +79,8 @@ pub struct Reader {
     pub name: &'static str,
     /// The usual file extensions, without the dot. They never decide what a file is.
     pub extensions: &'static [&'static str],
+    /// What of it is read, in a line.
+    pub about: &'static str,
     /// Whether a file is meant for this reader, from its first bytes (up to 512) and its length.
     pub matches: fn(&[u8], u64) -> bool,
     open: fn(DumpFile) -> Result<Box<dyn TensorSource>>,
@@ -85,21 +88,42 @@ pub struct Reader {
 
 /// Every container that can be read.
 pub const READERS: &[Reader] = &[
-    Reader { name: "npy", extensions: &["npy"], matches: npy::matches, open: npy::open },
-    Reader { name: "npz", extensions: &["npz"], matches: archive::matches, open: open_archive },
+    Reader {
+        name: "npy",
+        extensions: &["npy"],
+        about: "NumPy, versions 1 to 3, either byte order, C or Fortran order, several arrays in one file",
+        matches: npy::matches,
+        open: npy::open,
+    },
+    Reader {
+        name: "npz",
+        extensions: &["npz"],
+        about: "zip archives of npy members, stored or deflated, zip64, CRC-32 checked",
+        matches: archive::matches,
+        open: open_archive,
+    },
     Reader {
         name: "safetensors",
         extensions: &["safetensors"],
+        about: "all types but packed 6-bit ones; the tensors that are whole of damaged files",
         matches: safetensors::matches,
         open: safetensors::open,
     },
     Reader {
         name: "sharded model",
         extensions: &["index.json"],
+        about: "models in several files, by the index of Hugging Face",
         matches: sharded::matches,
         open: sharded::open,
     },
-    Reader { name: "PyTorch", extensions: &["pt", "pth"], matches: torch::matches, open: torch::open },
+    Reader {
+        name: "PyTorch",
+        extensions: &["pt", "pth"],
+        about: "torch.save files (`.bin` too), zip and older: nested dicts and lists, parameters, views of any stride, \
+                objects of unknown classes; plain pickles of NumPy arrays (`.pkl`, `.pdparams`)",
+        matches: torch::matches,
+        open: torch::open,
+    },
 ];
 
 impl Reader {
