@@ -14,6 +14,8 @@ use serde_json::Value;
 
 #[path = "sources/cases.rs"]
 mod cases;
+#[path = "sources/checkpoints.rs"]
+mod checkpoints;
 #[path = "sources/paths.rs"]
 mod paths;
 #[path = "sources/rules.rs"]

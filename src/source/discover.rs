@@ -7,7 +7,7 @@ use walkdir::WalkDir;
 
 use super::bytes::Bytes as _;
 use super::file::DumpFile;
-use super::{Reader, known, raw, sharded};
+use super::{Reader, distributed, known, raw, sharded};
 use crate::error::{Error, Result};
 
 /// The files that a list of paths stands for.
@@ -120,13 +120,15 @@ impl Discovery {
         }
     }
 
-    /// Leaves out the files that an index among the others stands for.
+    /// Leaves out the files that an index or a checkpoint's metadata among the others stand for.
     fn drop_shards(&mut self) {
-        let indices = self.files.iter().filter(|path| path.to_string_lossy().ends_with(".index.json"));
-        let shards: HashSet<PathBuf> = indices
-            .flat_map(|index| sharded::shards(index))
-            .filter_map(|path| path.canonicalize().ok())
-            .collect();
+        let parts = |path: &PathBuf| match path.file_name().map(|name| name.to_string_lossy()) {
+            Some(name) if name.ends_with(".index.json") => sharded::shards(path),
+            Some(name) if name == ".metadata" => distributed::data_files(path),
+            _ => Vec::new(),
+        };
+        let shards: HashSet<PathBuf> =
+            self.files.iter().flat_map(parts).filter_map(|path| path.canonicalize().ok()).collect();
         if !shards.is_empty() {
             self.files.retain(|path| path.canonicalize().map_or(true, |real| !shards.contains(&real)));
         }

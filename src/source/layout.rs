@@ -112,6 +112,9 @@ impl Place {
 
 fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if name == ".metadata" {
+        return String::new();
+    }
     let name = name.strip_suffix(".index.json").unwrap_or(&name);
     Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -6,6 +6,7 @@
 mod archive;
 mod bytes;
 mod discover;
+mod distributed;
 mod file;
 mod handles;
 mod known;
@@ -115,6 +116,13 @@ pub const READERS: &[Reader] = &[
         about: "models in several files, by the index of Hugging Face",
         matches: sharded::matches,
         open: sharded::open,
+    },
+    Reader {
+        name: "PyTorch distributed",
+        extensions: &["metadata"],
+        about: "checkpoints of torch.distributed.checkpoint (`.metadata` with `*.distcp`), chunks put together",
+        matches: distributed::matches,
+        open: distributed::open,
     },
     Reader {
         name: "PyTorch",

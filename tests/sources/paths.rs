@@ -23,7 +23,7 @@ fn a_file_is_told_by_its_first_bytes() {
         (b"", "is empty, as a job that ends while it opens its dump leaves it"),
         (
             b"\x01\xff\x03",
-            "is no dump of a kind that can be read (npy, npz, safetensors, sharded model, PyTorch)",
+            "is no dump of a kind that can be read (npy, npz, safetensors, sharded model, PyTorch distributed, PyTorch)",
         ),
     ];
     let directory = tempfile::tempdir().unwrap();

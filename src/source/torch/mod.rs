@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::tensor::{ByteOrder, Dtype, TensorInfo};
 
 pub(super) use legacy::{matches, open};
+pub(super) use tensor::element;
 
 /// Name of the pickle in an archive, below the archive's folder.
 const PICKLE: &str = "data.pkl";

@@ -72,7 +72,7 @@ pub(super) struct Description {
 }
 
 /// The element type that torch calls `name`.
-pub(super) fn element(name: &str) -> Result<Dtype> {
+pub(in crate::source) fn element(name: &str) -> Result<Dtype> {
     if let Some((_, format)) = FLOATS.iter().find(|(known, _)| *known == name) {
         return Dtype::parse(format);
     }
