@@ -16,6 +16,9 @@ use serde_json::Value;
 mod cases;
 #[path = "sources/checkpoints.rs"]
 mod checkpoints;
+mod common;
+#[path = "sources/hostile.rs"]
+mod hostile;
 #[path = "sources/paths.rs"]
 mod paths;
 #[path = "sources/rules.rs"]

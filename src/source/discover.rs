@@ -103,7 +103,10 @@ impl Discovery {
         }
         if self.files.len() == files && self.problems.len() == problems {
             let others = self.skipped - skipped;
-            let what = format!("contains no dump that can be read; other files there: {others}");
+            let what = known::by_files(directory).map_or_else(
+                || format!("contains no dump that can be read; other files there: {others}"),
+                str::to_owned,
+            );
             self.problems.push(Error::new(what).in_file(directory));
         }
     }

@@ -265,7 +265,7 @@ impl Chunk {
                 index[axis].checked_sub(self.first[axis]).filter(|&inside| inside < self.sizes[axis])?;
             at += inside * inner;
             if whole {
-                run = (self.sizes[axis] - inside - 1) * inner + run;
+                run += (self.sizes[axis] - inside - 1) * inner;
                 whole = self.sizes[axis] == shape[axis];
             }
             inner *= self.sizes[axis];

@@ -82,7 +82,7 @@ pub struct Reader {
     pub extensions: &'static [&'static str],
     /// What of it is read, in a line.
     pub about: &'static str,
-    /// Whether a file is meant for this reader, from its first bytes (up to 512) and its length.
+    /// Whether a file is meant for this reader, from its first bytes (up to 520) and its length.
     pub matches: fn(&[u8], u64) -> bool,
     open: fn(DumpFile) -> Result<Box<dyn TensorSource>>,
 }
@@ -201,6 +201,9 @@ fn open_file(file: DumpFile, layout: Option<&RawLayout>) -> Result<Box<dyn Tenso
             "has no mark of a container; if it is raw data, say of what with --dtype, or in a JSON file beside it",
         )),
         None => {
+            if let Some(what) = known::by_extension(file.path()) {
+                return Err(Error::new(what));
+            }
             let names: Vec<_> = READERS.iter().map(|reader| reader.name).collect();
             Err(Error::new(format!("is no dump of a kind that can be read ({})", names.join(", "))))
         }

@@ -12,8 +12,14 @@ fn a_file_is_told_by_its_first_bytes() {
     let tar: Vec<u8> = [&[b'a'; 257][..], b"ustar\0"].concat();
     let kinds: [(&[u8], &str); 11] = [
         (b"\x80\x04\x95", "the file ends within a pickle"),
-        (b"\x89HDF\r\n\x1a\n", "is an HDF5 file; these are not supported yet"),
-        (b"GGUF\x03\0\0\0", "is a GGUF file; these are not supported yet"),
+        (
+            b"\x89HDF\r\n\x1a\n",
+            "is an HDF5 file; these are not read: save the arrays with h5py and numpy.savez",
+        ),
+        (
+            b"GGUF\x03\0\0\0",
+            "is a GGUF file; these are not read: save the dequantised tensors as safetensors",
+        ),
         (b"\x1f\x8b\x08", "is compressed with gzip; unpack it first"),
         (&tar, "is a tar archive; unpack it first"),
         (b"<html>", "is a web page, perhaps the answer to a download that failed"),
