@@ -187,3 +187,29 @@ fn more_files_than_may_be_open_are_read() {
     // A row a tensor, one of all, and the head.
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 402);
 }
+
+#[test]
+fn recorded_scales_are_divided_out() {
+    let figures = |report: &Value, subject: &str| {
+        let cells = report[subject]["formats"].as_array().unwrap();
+        let counts =
+            |cell: &Value| ["underflow", "subnormal", "normal", "overflow"].map(|key| cell[key].clone());
+        (cells.iter().map(counts).collect::<Vec<_>>(), report[subject]["amax"].as_f64().unwrap())
+    };
+    for file in ["grads_step01500.safetensors", "grads_step01500_h1_bf16.safetensors"] {
+        let file = format!("testdata/gpt/{file}");
+        let run = |option: &str, value: &str| {
+            json(&["histogram", &file, "--formats", "fp16,e4m3fn", "--json", option, value]).0
+        };
+        // A power of two: what is divided before is as what is multiplied in the cast, but for the figures of x.
+        let (divided, scaled) = (run("--unscale", "1024"), run("--scale", "0.0009765625"));
+        let ((counts, amax), (same, stored)) = (figures(&divided, "total"), figures(&scaled, "total"));
+        assert_eq!((counts, amax), (same, stored / 1024.0), "{file}");
+        assert_eq!(divided["options"]["unscale"], 1024.0);
+    }
+    // 3 is no power of two: torch multiplies by the float32 nearest to a third.
+    let ones = run();
+    let (report, _) =
+        json(&["histogram", ones.path().to_str().unwrap(), "--steps", "10", "--unscale", "3", "--json"]);
+    assert_eq!(report["total"]["amax"].as_f64().unwrap(), f64::from(70000.0_f32 * (1.0 / 3.0_f64) as f32));
+}

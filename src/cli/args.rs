@@ -291,7 +291,7 @@ fn formats_help() -> String {
     )
 }
 
-fn scale(text: &str) -> Result<f32, String> {
+pub(super) fn scale(text: &str) -> Result<f32, String> {
     let parsed = match text.strip_prefix("2^") {
         Some(exponent) => exponent.parse::<i32>().map(|exponent| 2_f32.powi(exponent)).ok(),
         None => text.parse::<f32>().ok(),

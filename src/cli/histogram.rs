@@ -122,6 +122,7 @@ fn options(cast: &CastArgs, input: &InputArgs, by: By, sort: Sort) -> Options {
         ftz: cast.ftz,
         daz: cast.daz,
         dtype: input.dtype.as_ref().map(|dtype| dtype.name().to_owned()),
+        unscale: input.unscale,
         tensor: input.tensor.as_ref().map(ToString::to_string),
         exclude: input.exclude.as_ref().map(ToString::to_string),
         steps: input.steps.as_ref().map(|steps| steps.text().to_owned()),

@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use regex::Regex;
 
-use super::args::named;
+use super::args::{named, scale};
 use crate::source::Layout;
 use crate::tensor::{ByteOrder, Dtype};
 
@@ -35,6 +35,9 @@ pub(super) struct InputArgs {
     /// Read the stored bytes as this type, where the file has lost it (|V2, uint8, …) or is raw
     #[arg(long, value_name = "TYPE", value_parser = dtype)]
     pub(super) dtype: Option<Dtype>,
+    /// Divide by this first: the loss scale that gradients were recorded with (65536 or 2^16)
+    #[arg(long, value_name = "S", value_parser = scale)]
+    pub(super) unscale: Option<f32>,
     /// Shape of raw files (.bin), as 256x64 [default: one dimension]
     #[arg(long, value_name = "NxM", value_parser = shape, requires = "dtype")]
     pub(super) shape: Option<Shape>,

@@ -8,7 +8,7 @@ use super::input_args::{InputArgs, Ranges};
 use super::output::complain;
 use crate::error::{Error, Result, escape};
 use crate::pipeline::{self, Task};
-use crate::source::{Place, RawLayout, TensorSource, discover, open_or_raw};
+use crate::source::{Place, RawLayout, TensorSource, Unscaled, discover, open_or_raw};
 use crate::tensor::{ByteOrder, TensorInfo};
 
 /// The dumps that could be opened, and what is to be said about the others.
@@ -110,6 +110,16 @@ impl Inputs {
         self.problems.extend(source.problems().iter().map(|error| error.clone().in_file(&path)));
         let notices = source.notices().iter().map(|notice| notice.clone().in_file(&path).to_string());
         self.notices.extend(notices);
+        let source = match self.filters.unscale {
+            Some(scale) => match Unscaled::new(source, scale, self.filters.dtype.as_ref()) {
+                Ok(unscaled) => Box::new(unscaled) as Box<dyn TensorSource>,
+                Err(error) => {
+                    self.problems.push(error.in_file(&path));
+                    return true;
+                }
+            },
+            None => source,
+        };
         self.dumps.push(Dump { path, place, source });
         true
     }
@@ -164,6 +174,8 @@ impl Inputs {
                     continue;
                 }
                 let info = match &self.filters.dtype {
+                    // Taken so before they were divided.
+                    Some(_) if self.filters.unscale.is_some() && info.dtype.is_float() => info.clone(),
                     Some(dtype) => match info.reinterpret(dtype) {
                         Ok(info) => info,
                         Err(error) => {

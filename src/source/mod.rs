@@ -20,6 +20,7 @@ mod safetensors;
 mod sharded;
 mod strided;
 mod torch;
+mod unscaled;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub use discover::{Discovery, discover};
 use file::DumpFile;
 pub use layout::{Layout, Place};
 pub use raw::RawLayout;
+pub use unscaled::Unscaled;
 
 use crate::error::{Error, Result};
 use crate::tensor::TensorInfo;

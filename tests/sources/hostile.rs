@@ -91,7 +91,7 @@ fn said(bytes: &[u8]) -> String {
                     let mut read = (0..source.tensors().len()).map(|index| {
                         source.read_at(index, 0, &mut vec![0; source.tensors()[index].bytes() as usize])
                     });
-                    read.find_map(Result::err).map_or_else(|| panic!("nothing is said"), |error| error)
+                    read.find_map(Result::err).unwrap_or_else(|| panic!("nothing is said"))
                 }
             },
         };

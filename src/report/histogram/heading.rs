@@ -51,6 +51,10 @@ impl HistogramReport {
         let share = |part, what| format!(", {} {what}", if part == 0 { "no".into() } else { count(part) });
         let zeros = format!(", {} % zeros", percent(total.zero, total.elements));
         let inf = total.positive_inf + total.negative_inf;
+        let range = match self.options.unscale {
+            Some(scale) => format!("stored values divided by {}; {range}", full(scale.into())),
+            None => range,
+        };
         let text = format!("{range}{zeros}{}{}", share(total.nan, "NaN"), share(inf, "Inf"));
         wrap("", &text, view.width).iter().try_for_each(|line| writeln!(out, "{line}"))
     }

@@ -67,6 +67,9 @@ pub struct Options {
     pub overflow: &'static str,
     /// Element type that the stored bytes were read as, if not the one in the file.
     pub dtype: Option<String>,
+    /// Loss scale that the stored values were divided by first.
+    #[serde(serialize_with = "exactly_if_any")]
+    pub unscale: Option<f32>,
     /// Only tensors whose name matches.
     pub tensor: Option<String>,
     /// No tensors whose name matches.
@@ -95,6 +98,7 @@ impl Options {
             daz: false,
             overflow: "default",
             dtype: None,
+            unscale: None,
             tensor: None,
             exclude: None,
             steps: None,
@@ -313,6 +317,10 @@ where
 /// The f32 as it is, with all its decimals: from fewer the figures cannot be computed again.
 fn exactly<S: serde::Serializer>(scale: &f32, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((*scale).into())
+}
+
+fn exactly_if_any<S: serde::Serializer>(scale: &Option<f32>, serializer: S) -> Result<S::Ok, S::Error> {
+    scale.map(f64::from).serialize(serializer)
 }
 
 fn sort_name<S: serde::Serializer>(sort: &Sort, serializer: S) -> Result<S::Ok, S::Error> {
