@@ -23,6 +23,8 @@ mod hostile;
 mod paths;
 #[path = "sources/rules.rs"]
 mod rules;
+#[path = "sources/tables.rs"]
+mod tables;
 
 const CASES: &str = "testdata/sources";
 

@@ -19,6 +19,7 @@ mod raw;
 mod safetensors;
 mod sharded;
 mod strided;
+mod table;
 mod torch;
 mod unscaled;
 
@@ -193,7 +194,13 @@ fn open_file(file: DumpFile, layout: Option<&RawLayout>) -> Result<Box<dyn Tenso
         let layout = raw::read_sidecar(&sidecar).map_err(|error| error.in_file(&sidecar))?;
         return raw::open(file, &layout);
     }
-    if let Some(what) = mark.or_else(|| known::by_content(&first)) {
+    if let Some(what) = mark {
+        return Err(Error::new(what));
+    }
+    if table::is_named(file.path()) && first.iter().any(|&byte| byte != 0) {
+        return table::open(file);
+    }
+    if let Some(what) = known::by_content(&first) {
         return Err(Error::new(what));
     }
     // Not the reader's file, but its author thought so: the reader knows best what is wrong with it.
