@@ -3,15 +3,12 @@
 /// Modules none of whose names are passed.
 const MODULES: &[&str] = &[
     "_posixsubprocess",
-    "asyncio",
     "bdb",
-    "code",
     "codeop",
     "commands",
     "ctypes",
     "importlib",
     "marshal",
-    "multiprocessing",
     "nt",
     "os",
     "pdb",
@@ -24,36 +21,34 @@ const MODULES: &[&str] = &[
     "subprocess",
     "sys",
     "timeit",
-    "types",
     "webbrowser",
 ];
 
-/// The names of Python's own that are passed; the others evaluate, import, open or look up.
+/// Those of Python's own names that run, open or fetch what they are given.
 const BUILTINS: &[&str] = &[
-    "bool",
-    "bytearray",
-    "bytes",
-    "complex",
-    "dict",
-    "float",
-    "frozenset",
-    "getattr",
-    "int",
-    "list",
-    "object",
-    "range",
-    "set",
-    "slice",
-    "str",
-    "tuple",
-    "type",
+    "__import__",
+    "apply",
+    "breakpoint",
+    "compile",
+    "delattr",
+    "eval",
+    "exec",
+    "execfile",
+    "file",
+    "globals",
+    "input",
+    "locals",
+    "open",
+    "reload",
+    "setattr",
+    "vars",
 ];
 
 /// Whether a dump has no business with this name.
 pub(super) fn runs_code(module: &str, name: &str) -> bool {
     let root = module.split('.').next().unwrap_or(module);
     match root {
-        "builtins" | "__builtin__" => !BUILTINS.contains(&name),
+        "builtins" | "__builtin__" => BUILTINS.contains(&name),
         _ => MODULES.contains(&root),
     }
 }
