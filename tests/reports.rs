@@ -52,7 +52,7 @@ const SAMPLES: &[Sample] = &[
         &["csv", "md", "png", "svg"],
     ),
     ("ls", &["ls", "testdata/gpt", "--steps", "1500"], 80, &["json", "csv", "md"]),
-    ("dumps", &["ls", "testdata/dumps"], 100, &["csv"]),
+    ("dumps", &["ls", "testdata/dumps/msprobe", "testdata/dumps/npy_tree"], 100, &["csv"]),
     ("formats", &["formats"], 80, &["json", "csv", "md"]),
     ("codes_e3m2fn", &["formats", "--codes", "e3m2fn"], 80, &[]),
     ("explain", &["explain", "0.1", "-65520", "1e-8", "nan"], 80, &["json", "csv", "md"]),

@@ -1,6 +1,7 @@
 //! The report of `ls`: what is in the dumps.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -81,6 +82,11 @@ impl Entry {
         }
     }
 
+    /// Shape, type and sizes, for a table.
+    fn facts(&self) -> Vec<String> {
+        vec![self.shape_text("scalar"), escape(&self.dtype), count(self.elements), bytes(self.bytes)]
+    }
+
     /// Its shape as people write it: `256x64`.
     fn shape_text(&self, none: &str) -> String {
         match self.shape.as_slice() {
@@ -90,45 +96,95 @@ impl Entry {
     }
 }
 
-/// Columns of the CSV, and the texts in them.
+/// The last columns of the tables.
+const SIZES: [(&str, Align); 2] = [("elements", Align::Right), ("size", Align::Right)];
+
+/// Columns of the CSV.
 const COLUMNS: [&str; 8] = ["file", "tensor", "shape", "dtype", "elements", "bytes", "step", "rank"];
 
 impl ListingReport {
-    /// Writes the report for people: a table a file.
+    /// Writes the report for people: a table a file, but one for all neighbouring files of a single tensor.
     ///
     /// # Errors
     /// `out` cannot be written.
     pub fn terminal(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
-        for (number, file) in self.files.iter().enumerate() {
-            let tensors: Vec<&Entry> = self.tensors.iter().filter(|entry| entry.file == number).collect();
-            if number > 0 {
+        let mut of_file: Vec<Vec<&Entry>> = vec![Vec::new(); self.files.len()];
+        self.tensors.iter().for_each(|entry| of_file[entry.file].push(entry));
+        let mut files = of_file.iter().enumerate().peekable();
+        let mut first = true;
+        while let Some((number, tensors)) = files.next() {
+            if !std::mem::take(&mut first) {
                 writeln!(out)?;
             }
-            let total: u64 = tensors.iter().map(|entry| entry.bytes).sum();
-            let mut facts = vec![plural(tensors.len() as u64, "tensor"), bytes(total)];
-            if let Some(first) = tensors.first() {
-                facts.extend(first.step.map(|step| format!("step {step}")));
-                facts.extend(first.rank.map(|rank| format!("rank {rank}")));
+            let mut alone: Vec<&Entry> = tensors.clone();
+            while let ([_], Some((_, [next]))) = (&tensors[..], files.peek().map(|(n, file)| (n, &file[..])))
+            {
+                alone.push(next);
+                files.next();
             }
-            writeln!(out, "{}: {}", view.paint.bold(&escape(file)), facts.join(", "))?;
-            if tensors.is_empty() {
-                continue;
+            match alone.len() > tensors.len() {
+                true => self.table_of_files(&alone, view, out)?,
+                false => self.table_of_file(number, tensors, view, out)?,
             }
-            let right = ["elements", "size"].map(|head| (head, Align::Right));
-            let head = [("tensor", Align::Left), ("shape", Align::Left), ("dtype", Align::Left)];
-            let mut table = Table::new(head.into_iter().chain(right));
-            for entry in tensors {
-                table.row([
-                    escape(&entry.name),
-                    entry.shape_text("scalar"),
-                    escape(&entry.dtype),
-                    count(entry.elements),
-                    bytes(entry.bytes),
-                ]);
-            }
-            write_lines(&table.lines(view.width), view, out)?;
         }
         Ok(())
+    }
+
+    fn table_of_file(
+        &self,
+        number: usize,
+        tensors: &[&Entry],
+        view: &View,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let total: u64 = tensors.iter().map(|entry| entry.bytes).sum();
+        let mut facts = vec![plural(tensors.len() as u64, "tensor"), bytes(total)];
+        if let Some(first) = tensors.first() {
+            facts.extend(first.step.map(|step| format!("step {step}")));
+            facts.extend(first.rank.map(|rank| format!("rank {rank}")));
+        }
+        writeln!(out, "{}: {}", view.paint.bold(&escape(&self.files[number])), facts.join(", "))?;
+        if tensors.is_empty() {
+            return Ok(());
+        }
+        let head = [("tensor", Align::Left), ("shape", Align::Left), ("dtype", Align::Left)];
+        let mut table = Table::new(head.into_iter().chain(SIZES));
+        for entry in tensors {
+            table.row([vec![escape(&entry.name)], entry.facts()].concat());
+        }
+        write_lines(&table.lines(view.width), view, out)
+    }
+
+    /// Files of one tensor each, named like it.
+    fn table_of_files(&self, tensors: &[&Entry], view: &View, out: &mut dyn Write) -> io::Result<()> {
+        let total: u64 = tensors.iter().map(|entry| entry.bytes).sum();
+        let folder = self.folder(tensors);
+        let files = plural(tensors.len() as u64, "file");
+        writeln!(out, "{}: {files} of one tensor, {}", view.paint.bold(&escape(folder)), bytes(total))?;
+        let head = [("file", Align::Left), ("step", Align::Right), ("rank", Align::Right)];
+        let head = head.into_iter().chain([("shape", Align::Left), ("dtype", Align::Left)]).chain(SIZES);
+        let mut table = Table::new(head);
+        let number = |number: Option<u64>| number.map_or("–".to_owned(), |number| number.to_string());
+        for entry in tensors {
+            let path = &self.files[entry.file];
+            let short = path.get(folder.len()..).unwrap_or(path);
+            let named = Path::new(path).file_stem().is_some_and(|stem| stem.to_string_lossy() == entry.name);
+            let name = if named { short.to_owned() } else { format!("{short}: {}", entry.name) };
+            table.row([vec![escape(&name), number(entry.step), number(entry.rank)], entry.facts()].concat());
+        }
+        write_lines(&table.lines(view.width), view, out)
+    }
+
+    /// The folder that all these files share, up to its last slash.
+    fn folder(&self, tensors: &[&Entry]) -> &str {
+        let Some(first) = tensors.first().map(|entry| &self.files[entry.file]) else { return "" };
+        let shared = |entry: &&Entry| {
+            first.bytes().zip(self.files[entry.file].bytes()).take_while(|(a, b)| a == b).count()
+        };
+        let common = tensors.iter().map(shared).min().unwrap_or(0);
+        let end =
+            first.as_bytes()[..common].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        first.get(..end).unwrap_or("")
     }
 
     fn records(&self) -> impl Iterator<Item = [String; 8]> {
