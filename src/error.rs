@@ -20,14 +20,16 @@ pub struct Error {
     what: String,
     path: Option<PathBuf>,
     tensor: Option<String>,
-    /// Offset from the start of the file.
+    /// Offset from the start of the file, or of the member.
     byte: Option<u64>,
+    /// Name of the archive's member that `byte` counts in.
+    member: Option<String>,
 }
 
 impl Error {
     /// An error that says what is wrong; the place is added by the `in_` and `at_` methods.
     pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), path: None, tensor: None, byte: None }
+        Self { what: what.into(), path: None, tensor: None, byte: None, member: None }
     }
 
     /// Words an operating system error without its `(os error N)` tail.
@@ -58,6 +60,18 @@ impl Error {
         self
     }
 
+    /// Says that the byte counts from the start of this member of an archive, once unpacked.
+    #[must_use]
+    pub fn in_member(mut self, name: &str) -> Self {
+        self.member.get_or_insert_with(|| name.to_owned());
+        self
+    }
+
+    /// The tensor, if one is named.
+    pub fn tensor(&self) -> Option<&str> {
+        self.tensor.as_deref()
+    }
+
     /// The sentence alone, without its place.
     pub fn what(&self) -> &str {
         &self.what
@@ -72,8 +86,11 @@ impl fmt::Display for Error {
         if let Some(tensor) = &self.tensor {
             write!(f, "tensor '{}': ", escape(tensor))?;
         }
-        if let Some(offset) = self.byte {
-            write!(f, "byte {offset}: ")?;
+        match (self.byte, &self.member) {
+            (Some(offset), None) => write!(f, "byte {offset}: ")?,
+            (Some(offset), Some(member)) => write!(f, "byte {offset} of member '{}': ", escape(member))?,
+            (None, Some(member)) => write!(f, "member '{}': ", escape(member))?,
+            (None, None) => {}
         }
         f.write_str(&self.what)
     }

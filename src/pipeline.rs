@@ -4,11 +4,14 @@
 //! and memory is bounded by threads × segments whatever the size of the file.
 
 mod blocks;
+mod replicas;
 
 pub use blocks::{block_shapes, run_blocks};
+pub use replicas::replicas;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -47,37 +50,46 @@ pub fn run<A: Accumulate>(
     read: impl Fn(u64) + Sync,
 ) -> Vec<Result<A::Out>> {
     let segments: Vec<u64> = tasks.iter().map(|task| task.info.elements.div_ceil(SEGMENT)).collect();
-    let finished = in_segments(&segments, threads, |task, number, decoder: &mut Option<Decoder>| {
-        observe_segment(&tasks[task], number, new(&tasks[task].info), decoder, &read)
-    });
+    let in_order = |task: usize| tasks[task].source.in_order(tasks[task].index);
+    let finished =
+        in_segments(&segments, threads, in_order, |task, number, decoder: &mut Option<Decoder>| {
+            observe_segment(&tasks[task], number, new(&tasks[task].info), decoder, &read)
+        });
     let results = finished.into_iter().zip(tasks);
     results.map(|(result, task)| result.map_err(|error| error.in_tensor(&task.info.name))).collect()
 }
 
-/// Does `work` for each segment of each job, in parallel; a job without segments is done as one. What a
-/// job's segments give is merged in order and finished, in the order of the jobs. `S` is a thread's own.
+/// Does `work` for each segment of each job, in parallel; a job without segments is done as one, and one
+/// thread does all segments of a job that is `in_order`, first to last. What a job's segments give is
+/// merged in order and finished, in the order of the jobs. `S` is a thread's own.
 fn in_segments<A: Accumulate, S: Default>(
     segments: &[u64],
     threads: NonZero<usize>,
+    in_order: impl Fn(usize) -> bool,
     work: impl Fn(usize, u64, &mut S) -> Result<A> + Sync,
 ) -> Vec<Result<A::Out>> {
-    let numbers = |(job, &total): (usize, &u64)| (0..total.max(1)).map(move |number| (job, number));
-    let queue: Vec<(usize, u64)> = segments.iter().enumerate().flat_map(numbers).collect();
+    let numbers = |(job, &total): (usize, &u64)| {
+        let at_once = if in_order(job) { total.max(1) } else { 1 };
+        (0..total.max(1)).step_by(at_once as usize).map(move |number| (job, number..number + at_once))
+    };
+    let queue: Vec<(usize, Range<u64>)> = segments.iter().enumerate().flat_map(numbers).collect();
     let next = AtomicUsize::new(0);
     let merging: Vec<_> = segments.iter().map(|_| (Mutex::new(InOrder::default()), Condvar::new())).collect();
     let ahead = AHEAD * threads.get() as u64;
     let worker = || {
         let mut scratch = S::default();
-        while let Some(&(job, number)) = queue.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let (in_order, merged) = &merging[job];
-            // Segments are taken in order, so another thread is at work on the one that is waited for.
-            let far_ahead = |in_order: &mut InOrder<A>| number > in_order.next + ahead;
-            let turn = in_order.lock().unwrap_or_else(PoisonError::into_inner);
-            drop(merged.wait_timeout_while(turn, PATIENCE, far_ahead));
-            let outcome = work(job, number, &mut scratch);
-            let mut in_order = in_order.lock().unwrap_or_else(PoisonError::into_inner);
-            in_order.add(number, outcome, segments[job].max(1));
-            merged.notify_all();
+        while let Some((job, numbers)) = queue.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (in_order, merged) = &merging[*job];
+            for number in numbers.clone() {
+                // Segments are taken in order, so another thread is at work on the one that is waited for.
+                let far_ahead = |in_order: &mut InOrder<A>| number > in_order.next + ahead;
+                let turn = in_order.lock().unwrap_or_else(PoisonError::into_inner);
+                drop(merged.wait_timeout_while(turn, PATIENCE, far_ahead));
+                let outcome = work(*job, number, &mut scratch);
+                let mut in_order = in_order.lock().unwrap_or_else(PoisonError::into_inner);
+                in_order.add(number, outcome, segments[*job].max(1));
+                merged.notify_all();
+            }
         }
     };
     thread::scope(|scope| {

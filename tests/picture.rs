@@ -19,6 +19,8 @@ fn report(path: &str, formats: &[&str], scale: f32, tensors: &[(String, Vec<f64>
     let mut report = HistogramReport::new(plan.casts().iter().copied(), options);
     let elements = tensors.iter().map(|(_, values)| values.len() as u64).sum();
     report.inputs.push(Input {
+        step: None,
+        rank: None,
         path: path.to_owned(),
         metadata: Vec::new(),
         tensors: tensors.len() as u64,

@@ -10,6 +10,7 @@ use amp_inspect::format::BlockSpec;
 use amp_inspect::format::table::{BLOCK_FORMATS, FORMATS};
 use amp_inspect::report::Report;
 use amp_inspect::report::formats::FormatsReport;
+use amp_inspect::source::{READERS, Reader};
 
 /// The table of all formats, as `formats --save x.md` writes it, without its head.
 fn rows() -> String {
@@ -41,6 +42,11 @@ fn block_row(format: &BlockSpec) -> String {
     )
 }
 
+fn reader_row(reader: &Reader) -> String {
+    let files: Vec<String> = reader.extensions.iter().map(|extension| format!("`.{extension}`")).collect();
+    format!("| {} | {} | {} |", reader.name, files.join(" "), reader.about)
+}
+
 /// The text of the code block that begins with `first`.
 fn block<'a>(readme: &'a str, first: &str) -> &'a str {
     let start = readme.find(first).unwrap_or_else(|| panic!("README lacks {first:?}")) + first.len() + 1;
@@ -55,7 +61,12 @@ fn readme_is_true() {
     let mut wanted = readme.clone();
 
     let blocks: Vec<String> = BLOCK_FORMATS.iter().map(block_row).collect();
-    for (head, rows) in [(HEAD, rows()), ("|:--|:--|:--|:--|--:|--:|\n", blocks.join("\n"))] {
+    let readers: Vec<String> = READERS.iter().map(reader_row).collect();
+    for (head, rows) in [
+        (HEAD, rows()),
+        ("|:--|:--|:--|:--|--:|--:|\n", blocks.join("\n")),
+        ("| container | files | what is read |\n|:--|:--|:--|\n", readers.join("\n")),
+    ] {
         let start = wanted.find(head).unwrap() + head.len();
         let end = start + wanted[start..].find("\n\n").unwrap();
         wanted.replace_range(start..end, &rows);

@@ -38,6 +38,21 @@ const SAMPLES: &[Sample] = &[
         100,
         &["json", "csv", "md", "png", "svg"],
     ),
+    (
+        "steps",
+        &[
+            "histogram",
+            "testdata/gpt/grads_step?????.safetensors",
+            "--by",
+            "step",
+            "--formats",
+            "float16,bfloat16,e5m2,e4m3fn",
+        ],
+        100,
+        &["csv", "md", "png", "svg"],
+    ),
+    ("ls", &["ls", "testdata/gpt", "--steps", "1500"], 80, &["json", "csv", "md"]),
+    ("dumps", &["ls", "testdata/dumps/msprobe", "testdata/dumps/npy_tree"], 100, &["csv"]),
     ("formats", &["formats"], 80, &["json", "csv", "md"]),
     ("codes_e3m2fn", &["formats", "--codes", "e3m2fn"], 80, &[]),
     ("explain", &["explain", "0.1", "-65520", "1e-8", "nan"], 80, &["json", "csv", "md"]),
@@ -56,7 +71,7 @@ fn the_sample_reports_are_current() {
             command.arg("--save").arg(folder.path().join(name));
         }
         let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         let text = format!("{sample}.txt");
         std::fs::write(folder.path().join(&text), &output.stdout).unwrap();
         for name in names.iter().chain([&text]) {

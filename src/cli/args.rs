@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use regex::Regex;
 
+use super::input_args::InputArgs;
 use crate::cast::profile::{PROFILES, Profile};
 use crate::cast::{OVERFLOWS, Overflow, ROUNDINGS, Rounding};
 use crate::format::table::{BLOCK_FORMATS, FORMATS};
@@ -14,7 +14,6 @@ use crate::format::{self, FormatSpec, Named};
 use crate::report::OUTPUTS;
 use crate::report::explain::CodesOf;
 use crate::report::histogram::{SORTS, Sort};
-use crate::tensor::Dtype;
 
 /// What FP16, BF16, FP8, FP6 and FP4 would do to the gradients, activations and weights that a training
 /// run dumped.
@@ -34,6 +33,7 @@ pub(super) struct Cli {
 #[derive(Subcommand)]
 pub(super) enum Command {
     Histogram(HistogramArgs),
+    Ls(LsArgs),
     Explain(ExplainArgs),
     Formats(FormatsArgs),
     Verify(VerifyArgs),
@@ -51,11 +51,26 @@ pub(super) struct HistogramArgs {
     pub(super) input: InputArgs,
     #[command(flatten)]
     pub(super) cast: CastArgs,
+    /// What the rows of the main table are
+    #[arg(long, value_name = "AXIS", default_value = "tensor", value_parser = by_parser(), help_heading = "Output")]
+    pub(super) by: By,
     /// Order of the tensors in tables, and the figure shown
     #[arg(long, value_name = "KEY", default_value = "lost", value_parser = sort_parser(), long_help = sort_help(), help_heading = "Output", hide_possible_values = true)]
     pub(super) sort: Sort,
     #[command(flatten)]
     pub(super) output: OutputArgs,
+}
+
+/// What is in dumps: name, shape, type and size of every tensor, and the step and rank that it is from
+#[derive(Args)]
+#[command(
+    before_help = "Example:\n  amp-inspect ls checkpoint.pt\n  amp-inspect ls run/ --steps 0..1000:100 --json"
+)]
+pub(super) struct LsArgs {
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+    #[command(flatten)]
+    pub(super) output: TextOutputArgs,
 }
 
 const HISTOGRAM_DEFINITIONS: &str = "\
@@ -151,24 +166,6 @@ than 2^18 numbers a sample. With it, that goes for casts with other options than
 
 Exit code: 0 this tool's code equals the definition, 1 it does not, 2 wrong usage. What crates
 and instructions do otherwise is listed and is no failure.";
-
-/// Which tensors.
-#[derive(Args)]
-#[command(next_help_heading = "Input")]
-pub(super) struct InputArgs {
-    /// Dumps to read: files (.npy, .safetensors), directories or globs
-    #[arg(required = true, value_name = "PATH")]
-    pub(super) paths: Vec<PathBuf>,
-    /// Only tensors whose name matches this regular expression
-    #[arg(long, value_name = "REGEX")]
-    pub(super) tensor: Option<Regex>,
-    /// No tensors whose name matches this regular expression
-    #[arg(long, value_name = "REGEX")]
-    pub(super) exclude: Option<Regex>,
-    /// Read the stored bytes as this type, where the file has lost it (|V2, uint8, …)
-    #[arg(long, value_name = "TYPE", value_parser = dtype)]
-    pub(super) dtype: Option<Dtype>,
-}
 
 /// Which casts.
 #[derive(Args)]
@@ -294,11 +291,7 @@ fn formats_help() -> String {
     )
 }
 
-fn dtype(text: &str) -> Result<Dtype, String> {
-    Dtype::parse(text).map_err(|error| error.to_string())
-}
-
-fn scale(text: &str) -> Result<f32, String> {
+pub(super) fn scale(text: &str) -> Result<f32, String> {
     let parsed = match text.strip_prefix("2^") {
         Some(exponent) => exponent.parse::<i32>().map(|exponent| 2_f32.powi(exponent)).ok(),
         None => text.parse::<f32>().ok(),
@@ -316,7 +309,7 @@ pub(super) enum RoundingArg {
 }
 
 /// Accepts the names of a table's rows and gives what they stand for.
-fn named<T: Clone + Send + Sync + 'static>(
+pub(super) fn named<T: Clone + Send + Sync + 'static>(
     rows: impl IntoIterator<Item = (&'static str, T)>,
 ) -> impl TypedValueParser<Value = T> {
     let rows: Vec<(&str, T)> = rows.into_iter().collect();
@@ -324,6 +317,23 @@ fn named<T: Clone + Send + Sync + 'static>(
         let row = rows.iter().find(|(name, _)| *name == typed);
         row.map(|(_, value)| value.clone()).ok_or("not in the table")
     })
+}
+
+/// What the rows of a table are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    Tensor,
+    Step,
+}
+
+impl By {
+    pub(super) fn name(self) -> &'static str {
+        if self == Self::Step { "step" } else { "tensor" }
+    }
+}
+
+fn by_parser() -> impl TypedValueParser<Value = By> {
+    named([By::Tensor, By::Step].map(|by| (by.name(), by)))
 }
 
 fn overflow_parser() -> impl TypedValueParser<Value = Overflow> {

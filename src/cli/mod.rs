@@ -5,7 +5,9 @@ mod casts;
 mod explain;
 mod formats;
 mod histogram;
+mod input_args;
 mod inputs;
+mod ls;
 mod output;
 mod progress;
 mod verify;
@@ -41,6 +43,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let outcome = match cli.command {
         args::Command::Histogram(args) => histogram::run(args),
+        args::Command::Ls(args) => ls::run(args),
         args::Command::Explain(args) => explain::run(args),
         args::Command::Formats(args) => formats::run(args),
         args::Command::Verify(args) => verify::run(args),

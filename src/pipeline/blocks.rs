@@ -41,7 +41,8 @@ pub fn run_blocks(
     let a_segment = |grid: &Grid| (SEGMENT / grid.rectangle_elements().max(1)).max(1);
     let in_grid = |grid: &Grid| grid.rectangles().div_ceil(a_segment(grid));
     let segments: Vec<u64> = jobs.iter().map(|(.., grid)| grid.as_ref().map_or(0, in_grid)).collect();
-    let finished = in_segments(&segments, threads, |job, number, scratch: &mut Scratch| {
+    let in_order = |job: usize| jobs[job].0.source.in_order(jobs[job].0.index);
+    let finished = in_segments(&segments, threads, in_order, |job, number, scratch: &mut Scratch| {
         let (task, source, shape, grid) = jobs[job];
         let grid = grid.ok_or_else(|| {
             Error::new("tiles of an array of more than two dimensions cannot be read in Fortran order")

@@ -7,6 +7,7 @@ mod code;
 pub mod explain;
 pub mod formats;
 pub mod histogram;
+pub mod listing;
 pub mod number;
 pub mod picture;
 pub mod save;

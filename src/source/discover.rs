@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
+use super::bytes::Bytes as _;
 use super::file::DumpFile;
-use super::{Reader, known};
+use super::{Reader, distributed, known, raw, sharded};
 use crate::error::{Error, Result};
 
 /// The files that a list of paths stands for.
@@ -20,6 +21,8 @@ pub struct Discovery {
     pub problems: Vec<Error>,
     /// Number of files that were found more than once and are taken once.
     pub repeated: u64,
+    /// Whether raw files can be read.
+    raw: bool,
     /// Where the files really are.
     real_paths: HashSet<PathBuf>,
 }
@@ -30,8 +33,10 @@ pub struct Discovery {
 /// (not in circles, and no file twice); a file is taken if its first bytes are those of a dump, or if it is named like one,
 /// so that damaged dumps are reported and not passed over. A path that does not exist and contains
 /// `*`, `?` or `[` is a pattern: `run/step*/grads.npy`, and `**` for any depth.
-pub fn discover(paths: &[PathBuf]) -> Discovery {
-    let mut found = Discovery::default();
+/// An index of a model in several files stands for these files, which are then not taken again. With `raw`,
+/// what is called like a raw file is taken too; without, only if a JSON file beside it describes it.
+pub fn discover(paths: &[PathBuf], raw: bool) -> Discovery {
+    let mut found = Discovery { raw, ..Discovery::default() };
     for path in paths {
         let pattern = path.to_str().filter(|text| text.contains(['*', '?', '[']));
         match (std::fs::metadata(path), pattern) {
@@ -45,6 +50,7 @@ pub fn discover(paths: &[PathBuf]) -> Discovery {
             (Ok(_), _) => found.take(path.clone()),
         }
     }
+    found.drop_shards();
     found
 }
 
@@ -75,12 +81,13 @@ impl Discovery {
     }
 
     fn walk(&mut self, directory: &Path) {
+        let raw = self.raw;
         let (files, skipped, problems) = (self.files.len(), self.skipped, self.problems.len());
         for entry in WalkDir::new(directory).follow_links(true).sort_by_file_name() {
             match entry {
                 Ok(entry) if entry.file_type().is_dir() => {}
                 Ok(entry) if !entry.file_type().is_file() => self.skipped += 1,
-                Ok(entry) => match is_dump(entry.path()) {
+                Ok(entry) => match is_dump(entry.path(), raw) {
                     Ok(true) => self.take(entry.into_path()),
                     Ok(false) => self.skipped += 1,
                     Err(error) => self.problems.push(error.in_file(entry.path())),
@@ -96,7 +103,10 @@ impl Discovery {
         }
         if self.files.len() == files && self.problems.len() == problems {
             let others = self.skipped - skipped;
-            let what = format!("contains no dump that can be read; other files there: {others}");
+            let what = known::by_files(directory).map_or_else(
+                || format!("contains no dump that can be read; other files there: {others}"),
+                str::to_owned,
+            );
             self.problems.push(Error::new(what).in_file(directory));
         }
     }
@@ -112,10 +122,25 @@ impl Discovery {
             self.files.push(path);
         }
     }
+
+    /// Leaves out the files that an index or a checkpoint's metadata among the others stand for.
+    fn drop_shards(&mut self) {
+        let parts = |path: &PathBuf| match path.file_name().map(|name| name.to_string_lossy()) {
+            Some(name) if name.ends_with(".index.json") => sharded::shards(path),
+            Some(name) if name == ".metadata" => distributed::data_files(path),
+            _ => Vec::new(),
+        };
+        let shards: HashSet<PathBuf> =
+            self.files.iter().flat_map(parts).filter_map(|path| path.canonicalize().ok()).collect();
+        if !shards.is_empty() {
+            self.files.retain(|path| path.canonicalize().map_or(true, |real| !shards.contains(&real)));
+        }
+    }
 }
 
-fn is_dump(path: &Path) -> Result<bool> {
-    if Reader::by_extension(path).is_some() {
+fn is_dump(path: &Path, raw: bool) -> Result<bool> {
+    let described = || raw::is_named(path) && (raw || raw::sidecar(path).is_some());
+    if Reader::by_extension(path).is_some() || described() {
         return Ok(true);
     }
     let file = DumpFile::open(path)?;

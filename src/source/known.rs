@@ -1,7 +1,9 @@
 //! Files that are no dump this crate can read, but that can be told by their first bytes.
 
-/// Bytes needed from the start of a file to tell what it is: a tar archive says so at byte 257.
-pub(super) const FIRST_BYTES: u64 = 512;
+use std::path::Path;
+
+/// Bytes needed from the start of a file to tell what it is: a MATLAB file may have its mark at byte 512.
+pub(super) const FIRST_BYTES: u64 = 520;
 
 /// A kind of file: where its mark stands, the mark, and what to say of it.
 struct Known {
@@ -19,24 +21,16 @@ const KNOWN: &[Known] = &[
         b"version https://git-lfs.github.com/spec/",
         "is a git-lfs pointer, not the data it stands for; fetch them with 'git lfs pull'",
     ),
+    known(b"\x89HDF\r\n\x1a\n", HDF5),
+    Known { offset: 512, magic: b"\x89HDF\r\n\x1a\n", what: HDF5 },
+    known(b"GGUF", "is a GGUF file; these are not read: save the dequantised tensors as safetensors"),
+    known(b"PAR1", "is a Parquet file, a table; save the tensors as safetensors or with numpy.savez"),
+    known(b"ARROW1", "is an Arrow file, a table; save the tensors as safetensors or with numpy.savez"),
     known(
-        b"PK\x03\x04",
-        "is a zip archive (a numpy .npz or a PyTorch .pt file); these are not supported yet",
+        b"MATLAB 5.0 MAT-file",
+        "is a MATLAB file; these are not read: save the arrays with scipy and numpy.savez",
     ),
-    known(b"PK\x05\x06", "is an empty zip archive (a numpy .npz or a PyTorch .pt file without tensors)"),
-    known(
-        b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19",
-        "is a PyTorch file of the kind before version 1.6 (a pickle); these are not supported yet",
-    ),
-    known(b"\x80\x02", PICKLE),
-    known(b"\x80\x03", PICKLE),
-    known(b"\x80\x04", PICKLE),
-    known(b"\x80\x05", PICKLE),
-    known(b"\x89HDF\r\n\x1a\n", "is an HDF5 file; these are not supported yet"),
-    known(b"GGUF", "is a GGUF file; these are not supported yet"),
-    known(b"PAR1", "is a Parquet file; these are not supported yet"),
-    known(b"ARROW1", "is an Arrow (Feather) file; these are not supported yet"),
-    known(b"MATLAB 5.0 MAT-file", "is a MATLAB file; these are not supported"),
+    Known { offset: 23, magic: b"brain.Event:", what: "is a TensorBoard event file: summaries, not tensors" },
     known(b"SQLite format 3\0", "is an SQLite database, not a tensor dump"),
     known(b"\x1f\x8b", "is compressed with gzip; unpack it first"),
     known(b"\x28\xb5\x2f\xfd", "is compressed with zstd; unpack it first"),
@@ -53,13 +47,37 @@ const KNOWN: &[Known] = &[
     known(b"<html", HTML),
 ];
 
-const PICKLE: &str = "is a Python pickle; these are not supported yet";
+const HDF5: &str = "is an HDF5 file; these are not read: save the arrays with h5py and numpy.savez";
 const HTML: &str = "is a web page, perhaps the answer to a download that failed";
 
 /// What a file that begins with `first` really is, if its mark is known.
 pub(super) fn by_magic(first: &[u8]) -> Option<&'static str> {
     let matches = |known: &&Known| first.get(known.offset..).is_some_and(|at| at.starts_with(known.magic));
     KNOWN.iter().find(matches).map(|known| known.what)
+}
+
+/// What files without a mark are, by their extension.
+pub(super) fn by_extension(path: &Path) -> Option<&'static str> {
+    match path.extension()?.to_str()? {
+        "onnx" => Some("is an ONNX model; these are not read: save its initializers with numpy.savez"),
+        "msgpack" => {
+            Some("is a MessagePack file (flax); these are not read: save the arrays with numpy.savez")
+        }
+        "arrows" => Some("is an Arrow stream, a table; save the tensors as safetensors or with numpy.savez"),
+        _ => None,
+    }
+}
+
+/// What a folder without dumps is, by the files in it.
+pub(super) fn by_files(folder: &Path) -> Option<&'static str> {
+    let has = |names: &[&str]| names.iter().any(|name| folder.join(name).exists());
+    if has(&["manifest.ocdbt", "_CHECKPOINT_METADATA"]) {
+        Some("is an Orbax checkpoint; these are not read: restore it and save the arrays with numpy.savez")
+    } else if has(&["zarr.json", ".zgroup", ".zarray", ".zmetadata"]) {
+        Some("is a Zarr store; these are not read: save the arrays with numpy.savez")
+    } else {
+        None
+    }
 }
 
 /// What bytes without a mark look like.

@@ -9,11 +9,26 @@ pub(super) const NPY_HEADER_BYTES: u64 = 1 << 20;
 /// Longest safetensors header that is read, in bytes: the limit of the reference implementation.
 pub(super) const SAFETENSORS_HEADER_BYTES: u64 = 100_000_000;
 
+/// Longest index of a model in several files, in bytes.
+pub(super) const INDEX_BYTES: u64 = 1 << 28;
+
+/// Longest description of a raw file, in bytes.
+pub(super) const SIDECAR_BYTES: u64 = 1 << 20;
+
 /// Most dimensions a tensor may have: numpy's and PyTorch's limit.
 pub(super) const RANK: usize = 64;
 
 /// Most arrays that are read from one npy file to which arrays were appended.
 pub(super) const APPENDED_ARRAYS: usize = 100_000;
+
+/// Most tensors that are read from one pickle.
+pub(super) const TENSORS: usize = 4_000_000;
+
+/// Most members that are read from one archive.
+pub(super) const MEMBERS: usize = 4_000_000;
+
+/// Longest record of an archive's directory: a name, extra fields and a comment of 64 KiB each.
+pub(super) const ZIP_RECORD_BYTES: usize = 3 * 0xffff + 46;
 
 /// The number of elements of a tensor of shape `shape`.
 ///

@@ -3,16 +3,18 @@
 //! Layout: `\x93NUMPY`, version, header length, a Python dict literal, the elements, in the order that
 //! `fortran_order` says.
 
-mod descr;
+pub(super) mod descr;
 mod header;
 
 use super::TensorSource;
+use super::bytes::Bytes;
 use super::file::DumpFile;
 use super::limits::{self, element_count, show_shape, stored_bytes};
 use crate::error::{Error, Result};
 use crate::tensor::TensorInfo;
 
-const MAGIC: &[u8] = b"\x93NUMPY";
+/// The first bytes of every array.
+pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Whether a file that begins with `first` is an npy file.
 pub(super) fn matches(first: &[u8], _file_len: u64) -> bool {
@@ -25,44 +27,20 @@ pub(super) fn matches(first: &[u8], _file_len: u64) -> bool {
 /// The first array cannot be read. Those behind it that cannot be read are [`TensorSource::problems`].
 pub(super) fn open(file: DumpFile) -> Result<Box<dyn TensorSource>> {
     let stem = file.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let first = array(&file, 0, stem.clone())?;
-    let mut end = first.end();
-    let mut arrays = vec![first];
-    let (mut problems, mut notices) = (Vec::new(), Vec::new());
-    while end < file.len() {
-        let left = file.len() - end;
-        let next =
-            file.header("the next array", end, left.min(MAGIC.len() as u64), limits::NPY_HEADER_BYTES)?;
-        if next != MAGIC || arrays.len() == limits::APPENDED_ARRAYS {
-            let what = format!("{left} bytes follow the last array that is read; they are ignored");
-            notices.push(Error::new(what).at_byte(end).in_file(file.path()));
-            break;
-        }
-        let name = format!("{stem}[{}]", arrays.len());
-        match array(&file, end, name.clone()) {
-            Ok(array) => {
-                end = array.end();
-                arrays.push(array);
-            }
-            Err(error) => {
-                problems.push(error.in_tensor(&name).in_file(file.path()));
-                break;
-            }
-        }
-    }
-    let starts = arrays.iter().map(|array| array.start).collect();
-    let column_major = arrays.iter().map(|array| array.column_major).collect();
-    let tensors = arrays.into_iter().map(|array| array.tensor).collect();
-    Ok(Box::new(Npy { file, tensors, starts, column_major, problems, notices }))
+    let mut arrays = arrays(&file, &stem)?;
+    let path = file.path().to_owned();
+    arrays.problems = arrays.problems.into_iter().map(|problem| problem.in_file(&path)).collect();
+    arrays.notices = arrays.notices.into_iter().map(|notice| notice.in_file(&path)).collect();
+    let places = arrays.found.iter().map(|array| (array.start, array.column_major)).collect();
+    let tensors = arrays.found.into_iter().map(|array| array.tensor).collect();
+    Ok(Box::new(Npy { file, tensors, places, problems: arrays.problems, notices: arrays.notices }))
 }
 
 struct Npy {
     file: DumpFile,
     tensors: Vec<TensorInfo>,
-    /// Where the data of each tensor begin in the file.
-    starts: Vec<u64>,
-    /// Whether each tensor is in Fortran order.
-    column_major: Vec<bool>,
+    /// Where the data of each tensor begin in the file, and whether they are in Fortran order.
+    places: Vec<(u64, bool)>,
     problems: Vec<Error>,
     notices: Vec<Error>,
 }
@@ -81,21 +59,65 @@ impl TensorSource for Npy {
     }
 
     fn column_major(&self, index: usize) -> bool {
-        self.column_major.get(index).copied().unwrap_or(false)
+        self.places.get(index).is_some_and(|&(_, column_major)| column_major)
     }
 
     fn read_at(&self, index: usize, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        match (self.tensors.get(index), self.starts.get(index)) {
-            (Some(tensor), Some(&start)) => self.file.read_tensor(tensor, start, offset, bytes),
-            _ => Err(super::no_such_tensor(index).in_file(self.file.path())),
+        match (self.tensors.get(index), self.places.get(index)) {
+            (Some(tensor), Some(&(start, _))) => self.file.read_tensor(tensor, start, offset, bytes),
+            _ => Err(super::no_such_tensor(index)),
         }
+        .map_err(|error| error.in_file(self.file.path()))
     }
 }
 
-struct Array {
-    tensor: TensorInfo,
-    start: u64,
-    column_major: bool,
+/// What a file, or a member of an archive, holds.
+pub(super) struct Arrays {
+    pub(super) found: Vec<Array>,
+    /// Arrays behind the first that cannot be read.
+    pub(super) problems: Vec<Error>,
+    pub(super) notices: Vec<Error>,
+}
+
+/// The arrays that `bytes` hold, one behind the other; those after the first are called `stem[1]`, ….
+///
+/// # Errors
+/// The first array cannot be read.
+pub(super) fn arrays(bytes: &dyn Bytes, stem: &str) -> Result<Arrays> {
+    let first = array(bytes, 0, stem.to_owned())?;
+    let mut end = first.end();
+    let mut arrays = Arrays { found: vec![first], problems: Vec::new(), notices: Vec::new() };
+    while end < bytes.len() {
+        let left = bytes.len() - end;
+        let mark = left.min(MAGIC.len() as u64);
+        let next = bytes.header("the next array", end, mark, limits::NPY_HEADER_BYTES)?;
+        if next != MAGIC || arrays.found.len() == limits::APPENDED_ARRAYS {
+            let what = format!("{left} bytes follow the last array that is read; they are ignored");
+            arrays.notices.push(Error::new(what).at_byte(end));
+            break;
+        }
+        let name = format!("{stem}[{}]", arrays.found.len());
+        match array(bytes, end, name.clone()) {
+            Ok(array) => {
+                end = array.end();
+                arrays.found.push(array);
+            }
+            Err(error) => {
+                arrays.problems.push(error.in_tensor(&name));
+                break;
+            }
+        }
+    }
+    Ok(arrays)
+}
+
+/// One array.
+pub(super) struct Array {
+    pub(super) tensor: TensorInfo,
+    /// Where its data begin.
+    pub(super) start: u64,
+    /// Whether they are in Fortran order.
+    pub(super) column_major: bool,
 }
 
 impl Array {
@@ -104,8 +126,8 @@ impl Array {
     }
 }
 
-/// The array that begins at byte `at` of the file.
-fn array(file: &DumpFile, at: u64, name: String) -> Result<Array> {
+/// The array that begins at byte `at`.
+fn array(file: &dyn Bytes, at: u64, name: String) -> Result<Array> {
     let cap = limits::NPY_HEADER_BYTES;
     let start = file.header("the npy magic and version", at, 8, cap)?;
     if !start.starts_with(MAGIC) {

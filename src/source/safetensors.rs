@@ -12,6 +12,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::TensorSource;
+use super::bytes::Bytes as _;
 use super::file::DumpFile;
 use super::limits::{self, element_count, quote, show_shape, stored_bytes};
 use crate::error::{Error, Result};
@@ -145,13 +146,14 @@ impl TensorSource for Safetensors {
     fn read_at(&self, index: usize, offset: u64, bytes: &mut [u8]) -> Result<()> {
         match (self.tensors.get(index), self.starts.get(index)) {
             (Some(tensor), Some(&start)) => self.file.read_tensor(tensor, start, offset, bytes),
-            _ => Err(super::no_such_tensor(index).in_file(self.file.path())),
+            _ => Err(super::no_such_tensor(index)),
         }
+        .map_err(|error| error.in_file(self.file.path()))
     }
 }
 
 /// The header's pairs as they stand, repeated names included, each value unread.
-struct Directory<'a>(Vec<(String, &'a RawValue)>);
+pub(super) struct Directory<'a>(pub(super) Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Directory<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
@@ -313,7 +315,7 @@ fn element(name: &str) -> Result<Dtype> {
 }
 
 /// Words serde_json's error, and turns its line and column into a byte of the file.
-fn json_error(what: &str, text: &str, at: u64, error: &serde_json::Error) -> Error {
+pub(super) fn json_error(what: &str, text: &str, at: u64, error: &serde_json::Error) -> Error {
     let message = error.to_string();
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
     let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();

@@ -10,14 +10,16 @@ use super::{case, open_bytes};
 #[test]
 fn a_file_is_told_by_its_first_bytes() {
     let tar: Vec<u8> = [&[b'a'; 257][..], b"ustar\0"].concat();
-    let kinds: [(&[u8], &str); 12] = [
+    let kinds: [(&[u8], &str); 11] = [
+        (b"\x80\x04\x95", "the file ends within a pickle"),
         (
-            b"PK\x03\x04\0\0",
-            "is a zip archive (a numpy .npz or a PyTorch .pt file); these are not supported yet",
+            b"\x89HDF\r\n\x1a\n",
+            "is an HDF5 file; these are not read: save the arrays with h5py and numpy.savez",
         ),
-        (b"\x80\x04\x95", "is a Python pickle; these are not supported yet"),
-        (b"\x89HDF\r\n\x1a\n", "is an HDF5 file; these are not supported yet"),
-        (b"GGUF\x03\0\0\0", "is a GGUF file; these are not supported yet"),
+        (
+            b"GGUF\x03\0\0\0",
+            "is a GGUF file; these are not read: save the dequantised tensors as safetensors",
+        ),
         (b"\x1f\x8b\x08", "is compressed with gzip; unpack it first"),
         (&tar, "is a tar archive; unpack it first"),
         (b"<html>", "is a web page, perhaps the answer to a download that failed"),
@@ -25,11 +27,14 @@ fn a_file_is_told_by_its_first_bytes() {
         ("1,5;2,5;µ".as_bytes(), "is plain text, not a tensor dump"),
         (&[0; 700], "begins with nothing but zero bytes, as a crash or a full disk leaves behind"),
         (b"", "is empty, as a job that ends while it opens its dump leaves it"),
-        (b"\x01\xff\x03", "is no dump of a kind that can be read (npy, safetensors)"),
+        (
+            b"\x01\xff\x03",
+            "is no dump of a kind that can be read (npy, npz, safetensors, sharded model, PyTorch distributed, PyTorch)",
+        ),
     ];
     let directory = tempfile::tempdir().unwrap();
     for (bytes, what) in kinds {
-        let error = open_bytes(directory.path(), "x.bin", bytes).err().expect(what);
+        let error = open_bytes(directory.path(), "x.dump", bytes).err().expect(what);
         assert_eq!(error.what(), what);
     }
     for name in ["npy/f2_be.npy", "safetensors/f16.safetensors"] {
@@ -78,14 +83,14 @@ fn discovery_walks_directories_and_expands_patterns() {
     #[cfg(unix)]
     std::os::unix::fs::symlink(directory.path(), at("step2/up")).unwrap();
 
-    let found = discover(&[directory.path().to_owned()]);
+    let found = discover(&[directory.path().to_owned()], false);
     let names = ["d.npy", "step2/a.npy", "step2/b.dump", "step2/killed.safetensors", "step2/rank[0]/c.npy"];
     assert_eq!(found.files, names.map(at));
     assert_eq!((found.skipped, found.problems.as_slice()), (1, [].as_slice()));
 
-    assert_eq!(discover(&[at("step*/?.npy")]).files, [at("step2/a.npy")]);
-    assert_eq!(discover(&[at("step2/rank[0]")]).files, [at("step2/rank[0]/c.npy")]);
-    let problems = discover(&[at("no.npy"), at("no*"), at("empty"), at("[")]).problems;
+    assert_eq!(discover(&[at("step*/?.npy")], false).files, [at("step2/a.npy")]);
+    assert_eq!(discover(&[at("step2/rank[0]")], false).files, [at("step2/rank[0]/c.npy")]);
+    let problems = discover(&[at("no.npy"), at("no*"), at("empty"), at("[")], false).problems;
     let whats = problems.iter().map(|problem| problem.what()).collect::<Vec<_>>();
     let expected = [
         "cannot open the file: no such file or directory",

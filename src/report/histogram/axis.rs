@@ -1,6 +1,6 @@
 //! A log2 axis that shows the data and the limits near it, and where on it each format's zones lie.
 
-use super::{FormatRow, HistogramReport};
+use super::FormatRow;
 use crate::stats::Binades;
 
 /// Binades around the data within which a format's limit still widens the axis.
@@ -80,10 +80,10 @@ impl Limits {
 }
 
 /// Exponents of the first and the last binade worth showing: the data's, and those of limits near them.
-pub(super) fn span(report: &HistogramReport) -> Option<(i32, i32)> {
-    let (data_first, data_last) = report.total.binades.range()?;
+pub(super) fn span(formats: &[FormatRow], binades: &Binades) -> Option<(i32, i32)> {
+    let (data_first, data_last) = binades.range()?;
     let (mut first, mut last) = (data_first - 1, data_last + 1);
-    for limits in report.formats.iter().filter_map(Limits::of) {
+    for limits in formats.iter().filter_map(Limits::of) {
         for limit in limits.all() {
             let binade = limit.floor() as i32;
             if (data_first - REACH..=data_last + REACH).contains(&binade) {

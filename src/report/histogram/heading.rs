@@ -22,11 +22,13 @@ impl HistogramReport {
         let size: u64 = self.inputs.iter().map(|input| input.bytes).sum();
         let read = format!(
             "{}, {} {}, {}",
-            plural(self.tensors.len() as u64, "tensor"),
+            plural(self.tensors.len() as u64, self.options.by),
             plural(self.total.elements, "element"),
             self.dtypes(),
             bytes(size)
         );
+        // Steps have elements of several types.
+        let read = read.replace(" , ", ", ");
         let (subject, facts) = match self.inputs.as_slice() {
             [only] => (escape(&only.path), escape(&facts(&only.metadata))),
             inputs => (format!("{} files", inputs.len()), String::new()),
@@ -49,6 +51,10 @@ impl HistogramReport {
         let share = |part, what| format!(", {} {what}", if part == 0 { "no".into() } else { count(part) });
         let zeros = format!(", {} % zeros", percent(total.zero, total.elements));
         let inf = total.positive_inf + total.negative_inf;
+        let range = match self.options.unscale {
+            Some(scale) => format!("stored values divided by {}; {range}", full(scale.into())),
+            None => range,
+        };
         let text = format!("{range}{zeros}{}{}", share(total.nan, "NaN"), share(inf, "Inf"));
         wrap("", &text, view.width).iter().try_for_each(|line| writeln!(out, "{line}"))
     }

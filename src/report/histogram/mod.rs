@@ -10,6 +10,7 @@ mod metric;
 mod model;
 mod picture;
 mod row;
+mod steps;
 mod terminal;
 mod text;
 
@@ -20,6 +21,7 @@ pub use metric::{Metric, SORTS, Sort};
 pub(super) use model::as_map;
 pub use model::{HistogramReport, Input, Options, Subject};
 pub use row::{BlockRow, FormatRow};
+pub(super) use text::code_in_cell;
 
 use super::picture::Picture;
 use super::{Report, json};
@@ -38,6 +40,6 @@ impl Report for HistogramReport {
     }
 
     fn picture(&self) -> Option<Picture> {
-        Some(picture::picture(self))
+        Some(if self.is_by_step() { picture::heat_map(self) } else { picture::picture(self) })
     }
 }

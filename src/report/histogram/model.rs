@@ -35,7 +35,7 @@ pub struct HistogramReport {
     pub inputs: Vec<Input>,
     /// All tensors taken together.
     pub total: Subject,
-    /// Each tensor, in the order asked for.
+    /// Each tensor, in the order of the files; or each step.
     pub tensors: Vec<Subject>,
     /// What the figures mean, in sentences.
     pub findings: Vec<String>,
@@ -67,10 +67,19 @@ pub struct Options {
     pub overflow: &'static str,
     /// Element type that the stored bytes were read as, if not the one in the file.
     pub dtype: Option<String>,
+    /// Loss scale that the stored values were divided by first.
+    #[serde(serialize_with = "exactly_if_any")]
+    pub unscale: Option<f32>,
     /// Only tensors whose name matches.
     pub tensor: Option<String>,
     /// No tensors whose name matches.
     pub exclude: Option<String>,
+    /// Only these training steps.
+    pub steps: Option<String>,
+    /// Only these ranks.
+    pub ranks: Option<String>,
+    /// What `tensors` lists: each `tensor`, or each training `step` with all its tensors and ranks together.
+    pub by: &'static str,
     /// What the tensors are sorted by in tables.
     #[serde(serialize_with = "sort_name")]
     pub sort: Sort,
@@ -89,8 +98,12 @@ impl Options {
             daz: false,
             overflow: "default",
             dtype: None,
+            unscale: None,
             tensor: None,
             exclude: None,
+            steps: None,
+            ranks: None,
+            by: "tensor",
             sort: Sort::Worst(Metric::Lost),
         }
     }
@@ -101,6 +114,10 @@ impl Options {
 pub struct Input {
     /// Path as given.
     pub path: String,
+    /// Training step, if its path or the file says.
+    pub step: Option<u64>,
+    /// Rank of the process that wrote it, if its path says.
+    pub rank: Option<u64>,
     /// Facts recorded in the file, such as the step.
     #[serde(serialize_with = "as_map")]
     pub metadata: Vec<(String, String)>,
@@ -115,13 +132,17 @@ pub struct Input {
 /// A tensor, or all of them together.
 #[derive(Clone, Debug, Serialize)]
 pub struct Subject {
-    /// Index into `inputs`; `null` for the total.
+    /// Index into `inputs`; `null` for the total and for steps.
     pub input: Option<usize>,
     /// Name in the dump.
     pub name: String,
-    /// Extent of each dimension; `null` for the total.
+    /// Training step, if known; `null` for the total.
+    pub step: Option<u64>,
+    /// Rank, if known; `null` for the total and for steps.
+    pub rank: Option<u64>,
+    /// Extent of each dimension; `null` for the total and for steps.
     pub shape: Option<Vec<u64>>,
-    /// Stored element type; `null` for the total.
+    /// Stored element type; `null` for the total and for steps.
     pub dtype: Option<String>,
     /// Number of elements.
     pub elements: u64,
@@ -177,8 +198,26 @@ impl HistogramReport {
 
     /// Adds a tensor of input number `input`, with the statistics of the plain and of the block casts.
     pub fn push(&mut self, input: usize, info: &TensorInfo, stats: &TensorStats, blocks: &[BlockStats]) {
-        let found = (stats, blocks);
-        self.tensors.push(Subject::new(Some((input, info)), found, self.targets()));
+        let mut subject = Subject::new(Some((input, info)), (stats, blocks), self.targets());
+        let place = self.inputs.get(input).map(|input| (input.step, input.rank));
+        (subject.step, subject.rank) = place.unwrap_or_default();
+        self.tensors.push(subject);
+        self.count(input, info);
+    }
+
+    /// Adds all tensors and ranks of a training step, which were counted one by one.
+    pub fn push_step(&mut self, step: u64, stats: &TensorStats, blocks: &[BlockStats]) {
+        let subject = Subject::new(None, (stats, blocks), self.targets());
+        self.tensors.push(Subject { name: format!("step {step}"), step: Some(step), ..subject });
+    }
+
+    /// Whether the rows are steps.
+    pub fn is_by_step(&self) -> bool {
+        self.options.by == "step"
+    }
+
+    /// Counts a tensor of input number `input` as read.
+    pub fn count(&mut self, input: usize, info: &TensorInfo) {
         if let Some(input) = self.inputs.get_mut(input) {
             input.tensors += 1;
             input.elements += info.elements;
@@ -220,7 +259,7 @@ impl HistogramReport {
 impl Input {
     /// A file from which nothing has been taken yet.
     pub fn new(path: String, metadata: Vec<(String, String)>) -> Self {
-        Self { path, metadata, tensors: 0, elements: 0, bytes: 0 }
+        Self { path, step: None, rank: None, metadata, tensors: 0, elements: 0, bytes: 0 }
     }
 }
 
@@ -241,6 +280,8 @@ impl Subject {
         Self {
             input: tensor.map(|(input, _)| input),
             name: info.map_or("all tensors", |info| &info.name).to_owned(),
+            step: None,
+            rank: None,
             shape: info.map(|info| info.shape.clone()),
             dtype: info.map(|info| info.dtype.name().to_owned()),
             elements: source.elements,
@@ -276,6 +317,10 @@ where
 /// The f32 as it is, with all its decimals: from fewer the figures cannot be computed again.
 fn exactly<S: serde::Serializer>(scale: &f32, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((*scale).into())
+}
+
+fn exactly_if_any<S: serde::Serializer>(scale: &Option<f32>, serializer: S) -> Result<S::Ok, S::Error> {
+    scale.map(f64::from).serialize(serializer)
 }
 
 fn sort_name<S: serde::Serializer>(sort: &Sort, serializer: S) -> Result<S::Ok, S::Error> {

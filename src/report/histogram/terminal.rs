@@ -41,7 +41,7 @@ impl HistogramReport {
         self.histogram(view, out)?;
         self.formats_table(view, out)?;
         self.blocks_tables(view, out)?;
-        if self.tensors.len() > 1 {
+        if self.tensors.len() > 1 || self.is_by_step() {
             self.tensors_table(view, out)?;
         }
         if !self.findings.is_empty() {
@@ -56,7 +56,7 @@ impl HistogramReport {
     }
 
     fn histogram(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
-        let Some(span) = span(self) else { return Ok(()) };
+        let Some(span) = span(&self.formats, &self.total.binades) else { return Ok(()) };
         let names = self.formats.iter().map(|row| row.name.len()).max().unwrap_or(0);
         // name, flushed share, │ zones │, overflow share
         let left = names + 2 + SHARE;
@@ -70,8 +70,14 @@ impl HistogramReport {
         let unit =
             if columns.binades == 1 { "binade".into() } else { format!("{} binades", columns.binades) };
         let title = format!("share of the nonzero values in each {unit} of |x|");
+        let title = if self.is_by_step() { format!("{title}, step by step") } else { title };
         writeln!(out, "{}{title}", " ".repeat(left + 1))?;
-        for row in (0..HEIGHT).rev() {
+        if self.is_by_step() {
+            for line in self.heat_map(&columns, wide, left, view) {
+                writeln!(out, "{line}")?;
+            }
+        }
+        for row in (0..HEIGHT).rev().filter(|_| !self.is_by_step()) {
             let label = if row + 1 == HEIGHT {
                 format!("{} %", percent(peak, self.total.nonzero_finite))
             } else {
@@ -133,6 +139,7 @@ impl HistogramReport {
         };
         let of = match self.tensors.as_slice() {
             [only] => self.full_name(only),
+            _ if self.is_by_step() => "all steps together".into(),
             _ => "all tensors together".into(),
         };
         writeln!(out)?;
@@ -146,15 +153,22 @@ impl HistogramReport {
         let tensors = self.sorted();
         let shown = if view.top == 0 { tensors.len() } else { view.top.min(tensors.len()) };
         writeln!(out)?;
-        writeln!(out, "{}", view.paint.dim(&format!("by tensor: {}", sort.metric().meaning())))?;
+        let by = self.options.by;
+        writeln!(out, "{}", view.paint.dim(&format!("by {by}: {}", sort.metric().meaning())))?;
         let formats: Vec<_> = self.formats.iter().map(|row| (row.name, Align::Right)).collect();
         let roomy = view.width >= 60 + 10 * formats.len();
         let about = [("elements", Align::Right), ("amax", Align::Right)];
         let about = &about[..if roomy { 2 } else { 0 }];
-        let head = [("tensor", Align::Left)].into_iter().chain(about.iter().copied()).chain(formats);
+        let side = if self.is_by_step() { Align::Right } else { Align::Left };
+        let head = [(by, side)].into_iter().chain(about.iter().copied()).chain(formats);
         let mut table = Table::new(head);
         for tensor in &tensors[..shown] {
-            let mut row = vec![self.keyed_name(tensor)];
+            let mut row = vec![
+                tensor
+                    .step
+                    .filter(|_| self.is_by_step())
+                    .map_or_else(|| self.keyed_name(tensor), |step| step.to_string()),
+            ];
             if roomy {
                 row.push(count(tensor.elements));
                 row.push(tensor.amax.map_or("–".into(), |amax| short(amax.0, 3)));
@@ -190,10 +204,12 @@ impl HistogramReport {
         Ok(())
     }
 
-    /// The tensors in the order asked for.
+    /// The tensors in the order asked for; steps stay in theirs.
     pub fn sorted(&self) -> Vec<&Subject> {
         let mut tensors: Vec<&Subject> = self.tensors.iter().collect();
-        self.options.sort.order(&mut tensors);
+        if !self.is_by_step() {
+            self.options.sort.order(&mut tensors);
+        }
         tensors
     }
 

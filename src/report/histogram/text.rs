@@ -6,7 +6,7 @@ use super::metric::Metric;
 use super::{Blocks, Cell, FormatRow, HistogramReport, Subject};
 use crate::cast::Rounding;
 use crate::error::escape;
-use crate::report::number::{Num, count, full};
+use crate::report::number::{Num, count, full, plural};
 
 /// Most rows of tensors in a Markdown report.
 const MARKDOWN_ROWS: usize = 50;
@@ -64,6 +64,10 @@ fn index(index: &[u64]) -> String {
     index.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
 }
 
+fn number(number: Option<u64>) -> String {
+    number.map_or(String::new(), |number| number.to_string())
+}
+
 fn text(num: Option<Num>) -> String {
     num.map_or(String::new(), |num| full(num.0))
 }
@@ -75,6 +79,8 @@ impl HistogramReport {
         let subject_heads = [
             "file",
             "tensor",
+            "step",
+            "rank",
             "shape",
             "dtype",
             "elements",
@@ -135,6 +141,8 @@ impl HistogramReport {
         vec![
             file,
             subject.name.clone(),
+            number(subject.step),
+            number(subject.rank),
             shape.join("x"),
             subject.dtype.clone().unwrap_or_default(),
             subject.elements.to_string(),
@@ -158,7 +166,8 @@ impl HistogramReport {
         writeln!(out, "### amp-inspect histogram: {files}\n")?;
         let scale =
             if self.options.scale == 1.0 { String::new() } else { format!(", scale {}", self.options.scale) };
-        writeln!(out, "{} tensors, {} elements{scale}.\n", self.tensors.len(), count(self.total.elements))?;
+        let rows = plural(self.tensors.len() as u64, self.options.by);
+        writeln!(out, "{rows}, {} elements{scale}.\n", count(self.total.elements))?;
         for sentence in &self.findings {
             writeln!(out, "- {sentence}")?;
         }
@@ -181,9 +190,10 @@ impl HistogramReport {
         }
         self.write_blocks_markdown(out)?;
         let (sort, tensors) = (self.options.sort, self.sorted());
-        writeln!(out, "\nBy tensor: {}.\n", sort.metric().meaning())?;
+        let by = self.options.by;
+        writeln!(out, "\nBy {by}: {}.\n", sort.metric().meaning())?;
         let names: Vec<&str> = self.formats.iter().map(|row| row.name).collect();
-        writeln!(out, "| tensor | {} |", names.join(" | "))?;
+        writeln!(out, "| {by} | {} |", names.join(" | "))?;
         writeln!(out, "|:--|{}", "--:|".repeat(names.len()))?;
         for tensor in tensors.iter().take(MARKDOWN_ROWS) {
             let figures: Vec<String> = tensor.formats.iter().map(|cell| sort.metric().text(cell)).collect();
@@ -205,7 +215,7 @@ fn code(text: &str) -> String {
 }
 
 /// The same in a cell of a table, which cannot be closed either.
-pub(super) fn code_in_cell(text: &str) -> String {
+pub(in crate::report) fn code_in_cell(text: &str) -> String {
     code(text).replace('|', "\\|")
 }
 

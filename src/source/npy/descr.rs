@@ -13,7 +13,7 @@ pub(super) const STRUCTURED: &str =
 /// The element type that `descr` names, and its byte order. What is no floating-point type that numpy
 /// knows (integers, `<V2`, complex numbers) becomes [`Dtype::Other`]; it is for the user to say that
 /// `<V2` is bfloat16.
-pub(super) fn element(descr: &str) -> Result<(Dtype, ByteOrder)> {
+pub(in crate::source) fn element(descr: &str) -> Result<(Dtype, ByteOrder)> {
     let (order, typestr) = match descr.as_bytes().first() {
         Some(b'<' | b'|') => (ByteOrder::Little, &descr[1..]),
         Some(b'>') => (ByteOrder::Big, &descr[1..]),

@@ -2,7 +2,10 @@
 //! each format makes of them.
 
 mod axis;
+mod heat;
 mod strips;
+
+pub(super) use heat::heat_map;
 
 use super::HistogramReport;
 use super::axis::Limits;
@@ -75,8 +78,10 @@ fn head(picture: &mut Picture, report: &HistogramReport) {
 
     let mut facts = Vec::new();
     match report.tensors.as_slice() {
-        [tensor] => facts.push(format!("tensor {}", subtitle.fit(&tensor.name, 420.0))),
-        tensors => facts.push(number::plural(tensors.len() as u64, "tensor")),
+        [tensor] if !report.is_by_step() => {
+            facts.push(format!("tensor {}", subtitle.fit(&tensor.name, 420.0)));
+        }
+        rows => facts.push(number::plural(rows.len() as u64, report.options.by)),
     }
     facts.push(number::plural(report.total.elements, "element"));
     let options = &report.options;

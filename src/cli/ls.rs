@@ -1,0 +1,36 @@
+//! Wiring of `amp-inspect ls`.
+
+use super::Outcome;
+use super::args::LsArgs;
+use super::inputs::Inputs;
+use super::output::{Outputs, complain};
+use crate::error::{Error, Result};
+use crate::report::listing::{Entry, ListingReport};
+
+pub(super) fn run(args: LsArgs) -> Result<Outcome> {
+    let LsArgs { input, output } = args;
+    let outputs = Outputs::without_pictures(output.into())?;
+    let inputs = Inputs::open(input);
+    inputs.notices.iter().for_each(|notice| outputs.notice(notice));
+    if inputs.dumps().is_empty() {
+        super::inputs::require(&[], &inputs, &inputs.problems)?;
+    }
+    let mut report = ListingReport::default();
+    for (number, dump) in inputs.dumps().iter().enumerate() {
+        report.files.push(dump.path.display().to_string());
+        for info in dump.source.tensors().iter().filter(|info| inputs.wants_tensor(&info.name)) {
+            let info = match &inputs.filters().dtype {
+                // What cannot be read so is listed as it is.
+                Some(dtype) => info.reinterpret(dtype).unwrap_or_else(|_| info.clone()),
+                None => info.clone(),
+            };
+            report.tensors.push(Entry::new(number, &info, (dump.place.step, dump.place.rank)));
+        }
+    }
+    report.notices = inputs.notices.clone();
+    report.problems = inputs.problems.iter().map(Error::to_string).collect();
+    report.problems.iter().for_each(|problem| complain(problem));
+    let incomplete = !report.problems.is_empty();
+    outputs.write(&report, ListingReport::terminal)?;
+    Ok(if incomplete { Outcome::Incomplete } else { Outcome::Done })
+}
