@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use regex::Regex;
 
+use super::simulate::SimulateArgs;
 use crate::cast::profile::{PROFILES, Profile};
 use crate::cast::{OVERFLOWS, Overflow, ROUNDINGS, Rounding};
 use crate::format::table::{BLOCK_FORMATS, FORMATS};
@@ -37,6 +38,7 @@ pub(super) enum Command {
     Explain(ExplainArgs),
     Formats(FormatsArgs),
     Verify(VerifyArgs),
+    SimulateScaler(SimulateArgs),
 }
 
 /// What each format would lose: a log2-magnitude histogram with every format's limits, and the share
@@ -212,7 +214,7 @@ pub(super) struct CastArgs {
 }
 
 /// What to show, and where.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputArgs {
     /// Write JSON to standard output instead of tables
@@ -267,7 +269,7 @@ fn codes_of(text: &str) -> Result<CodesOf, String> {
     CodesOf::parse(text).map_err(|error| error.to_string())
 }
 
-fn format_name(text: &str) -> Result<FormatSpec, String> {
+pub(super) fn format_name(text: &str) -> Result<FormatSpec, String> {
     format::find(text).map_err(|error| error.to_string())
 }
 
@@ -294,11 +296,11 @@ fn formats_help() -> String {
     )
 }
 
-fn dtype(text: &str) -> Result<Dtype, String> {
+pub(super) fn dtype(text: &str) -> Result<Dtype, String> {
     Dtype::parse(text).map_err(|error| error.to_string())
 }
 
-fn scale(text: &str) -> Result<f32, String> {
+pub(super) fn scale(text: &str) -> Result<f32, String> {
     let parsed = match text.strip_prefix("2^") {
         Some(exponent) => exponent.parse::<i32>().map(|exponent| 2_f32.powi(exponent)).ok(),
         None => text.parse::<f32>().ok(),
@@ -316,7 +318,7 @@ pub(super) enum RoundingArg {
 }
 
 /// Accepts the names of a table's rows and gives what they stand for.
-fn named<T: Clone + Send + Sync + 'static>(
+pub(super) fn named<T: Clone + Send + Sync + 'static>(
     rows: impl IntoIterator<Item = (&'static str, T)>,
 ) -> impl TypedValueParser<Value = T> {
     let rows: Vec<(&str, T)> = rows.into_iter().collect();
@@ -344,7 +346,7 @@ fn sort_parser() -> impl TypedValueParser<Value = Sort> {
 }
 
 /// A list of choices with their meanings, one a line.
-fn choices<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+pub(super) fn choices<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let rows: Vec<_> = rows.collect();
     let longest = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     rows.iter().map(|(name, meaning)| format!("\n  {name:<longest$}  {meaning}")).collect()

@@ -8,6 +8,7 @@ mod histogram;
 mod inputs;
 mod output;
 mod progress;
+mod simulate;
 mod verify;
 
 use std::ffi::OsString;
@@ -44,6 +45,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Explain(args) => explain::run(args),
         args::Command::Formats(args) => formats::run(args),
         args::Command::Verify(args) => verify::run(args),
+        args::Command::SimulateScaler(args) => simulate::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

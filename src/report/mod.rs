@@ -10,6 +10,7 @@ pub mod histogram;
 pub mod number;
 pub mod picture;
 pub mod save;
+pub mod simulate;
 pub mod style;
 mod table;
 pub mod verify;

@@ -2,15 +2,22 @@
 //!
 //! * [`SCALERS`]: every scaler that can be replayed, with the upstream source of its rule;
 //! * `policy`: the rules, in the framework's own float type, one family a file;
-//! * [`trace`]: what was recorded of each step;
-//! * [`simulate`](fn@simulate): the step loop that feeds a trace to a scaler.
+//! * [`trace`]: what was recorded of each step, in traces or in [`dumps`];
+//! * [`schedule`]: which recorded step each simulated one takes its gradients from;
+//! * [`simulate`](mod@simulate): the step loop;
+//! * [`suggest`](mod@suggest): which constant scale would have served, and which start.
 //!
 //! A scaler sees of a step only whether its gradients were non-finite. Whether they would be at another scale
 //! than the one recorded is for [`trace`] to say.
 
+pub mod dumps;
 mod policy;
+pub mod schedule;
 pub mod settings;
+pub mod simulate;
+pub mod suggest;
 mod table;
+pub mod trace;
 
 pub use settings::{Parameter, Settings};
 pub use table::{SCALERS, find};
@@ -131,6 +138,9 @@ pub struct ScalerSpec {
     /// Whether the gradients are divided by the scale after the update, which on a growth step makes them
     /// too small by the growth factor.
     pub divides_by_new_scale: bool,
+    /// Whether the gradients are multiplied by 1/scale as f32, which is Inf up to a scale of 2^-128, and not
+    /// divided.
+    pub multiplies_by_inverse: bool,
     /// Whether the rule looks at the size of the gradients and not only for Inf and NaN.
     pub needs_amax: bool,
     /// What can be set, with the defaults.

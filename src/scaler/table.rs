@@ -58,6 +58,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "Micikevicius et al. 2018, arXiv:1710.03740, section 3.2",
         float: Float::F64,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[scale("scale", 1024.0)],
         new: apex::Static::start,
@@ -69,6 +70,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "PyTorch 2.15.0: torch/amp/grad_scaler.py, aten AmpKernels",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: true,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 65536.0),
@@ -86,6 +88,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "PyTorch 2.0: torch/cuda/amp/grad_scaler.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: true,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 65536.0),
@@ -103,6 +106,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "PyTorch 2.15.0: torch/distributed/fsdp/sharded_grad_scaler.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: true,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 65536.0),
@@ -120,6 +124,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "Accelerate 1.15.0: src/accelerate/optimizer.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: true,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 65536.0),
@@ -138,6 +143,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "Apex 6424da3b: csrc/update_scale_hysteresis.cu",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: true,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 65536.0),
@@ -156,6 +162,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "Apex cb65b8ed^: apex/amp/scaler.py",
         float: Float::F64,
         divides_by_new_scale: false,
+        multiplies_by_inverse: true,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 65536.0),
@@ -172,6 +179,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "Apex cb65b8ed^: apex/amp/scaler.py",
         float: Float::F64,
         divides_by_new_scale: false,
+        multiplies_by_inverse: true,
         needs_amax: false,
         parameters: &[scale("loss_scale", 1.0)],
         new: apex::Static::apex,
@@ -183,6 +191,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "Apex cb65b8ed^: apex/fp16_utils/loss_scaler.py",
         float: Float::F64,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 4_294_967_296.0),
@@ -199,6 +208,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "Megatron-LM d98e8a64: megatron/core/optimizer/grad_scaler.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: true,
         needs_amax: false,
         parameters: &[
             scale("initial_scale", 4_294_967_296.0),
@@ -217,6 +227,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "Megatron-LM b84d7a90^: megatron/fp16/loss_scaler.py",
         float: Float::F64,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 4_294_967_296.0),
@@ -235,6 +246,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "DeepSpeed edaa7221: deepspeed/runtime/fp16/loss_scaler.py",
         float: Float::F64,
         divides_by_new_scale: true,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 65536.0),
@@ -254,6 +266,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "DeepSpeed e440506b^: deepspeed/runtime/fp16/loss_scaler.py",
         float: Float::F64,
         divides_by_new_scale: true,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 65536.0),
@@ -273,6 +286,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "DeepSpeed 0.19.8: deepspeed/runtime/fp16/fused_optimizer.py",
         float: Float::F64,
         divides_by_new_scale: true,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 65536.0),
@@ -289,6 +303,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "ColossalAI 4f9953be: colossalai/amp/naive_amp/grad_scaler",
         float: Float::F32,
         divides_by_new_scale: true,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("initial_scale", 65536.0),
@@ -308,6 +323,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "fairseq 3d262bb2: fairseq/optim/dynamic_loss_scaler.py",
         float: Float::F64,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 128.0),
@@ -326,6 +342,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "metaseq f7ffa5fd: metaseq/optim/dynamic_loss_scaler.py",
         float: Float::F64,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 4.0),
@@ -344,6 +361,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "PaddlePaddle 3.3.1: python/paddle/amp/grad_scaler.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: true,
         needs_amax: false,
         parameters: &[
             scale("init_loss_scaling", 65536.0),
@@ -361,6 +379,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "PaddlePaddle 3.3.1: phi update_loss_scaling kernel",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: true,
         needs_amax: false,
         parameters: &[
             scale("init_loss_scaling", 32768.0),
@@ -378,6 +397,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "Keras 3.15.1: keras/src/optimizers/loss_scale_optimizer.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[scale("initial_scale", 32768.0), count("dynamic_growth_steps", 2000.0)],
         new: keras::Keras3::start,
@@ -389,6 +409,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "tf-keras 2.21.0: tf_keras/mixed_precision/loss_scale_optimizer.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("initial_scale", 32768.0),
@@ -404,6 +425,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "TensorFlow 2.21.0: mixed_precision/experimental/loss_scale.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("initial_loss_scale", 32768.0),
@@ -419,6 +441,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "jmp 0.0.4: jmp/_src/loss_scale.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("loss_scale", 32768.0),
@@ -435,6 +458,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "jmp 0.0.4: jmp/_src/loss_scale.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("loss_scale", 32768.0),
@@ -451,6 +475,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "flax 0.12.8: flax/training/dynamic_scale.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("scale", 65536.0),
@@ -468,6 +493,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "MXNet 1.9.1: mxnet/contrib/amp/loss_scaler.py",
         float: Float::F64,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 65536.0),
@@ -483,6 +509,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "MindSpore 2.10.0: mindspore/nn/wrap/loss_scale.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("init_loss_scale", 16_777_216.0),
@@ -498,6 +525,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "MindSpore 2.10.0: mindspore/amp (loss_scale_manager.py)",
         float: Float::F64,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("init_loss_scale", 16_777_216.0),
@@ -513,6 +541,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "MindSpore 2.10.0: mindspore/amp.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("scale_value", 16_777_216.0),
@@ -528,6 +557,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "Chainer master: chainer/optimizer.py",
         float: Float::F64,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 1.0),
@@ -544,6 +574,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "ONNX Runtime 369de5c6: orttraining amp/loss_scaler.py",
         float: Float::F64,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("loss_scale", 65536.0),
@@ -560,6 +591,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "cerebras_pytorch 2.10.0: amp/grad_scaler.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             scale("init_scale", 32768.0),
@@ -577,6 +609,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "OpenSeq2Seq: optimizers/automatic_loss_scaler.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: false,
         parameters: &[
             positive("step_factor", 2.0),
@@ -593,6 +626,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         source: "OpenSeq2Seq: optimizers/automatic_loss_scaler.py",
         float: Float::F32,
         divides_by_new_scale: false,
+        multiplies_by_inverse: false,
         needs_amax: true,
         parameters: &[
             number("log_max", 16.0),

@@ -200,12 +200,12 @@ impl HistogramReport {
 }
 
 /// Text inside backquotes, which cannot be closed from within.
-fn code(text: &str) -> String {
+pub(in crate::report) fn code(text: &str) -> String {
     escape(text).replace('`', "'")
 }
 
 /// The same in a cell of a table, which cannot be closed either.
-pub(super) fn code_in_cell(text: &str) -> String {
+pub(in crate::report) fn code_in_cell(text: &str) -> String {
     code(text).replace('|', "\\|")
 }
 

@@ -1,0 +1,159 @@
+//! From the paths that were typed to a trace: made up, from traces, or from dumps.
+
+use std::num::NonZero;
+use std::path::Path;
+use std::thread;
+
+use regex::Regex;
+
+use super::args::SimulateArgs;
+use crate::cli::args::InputArgs;
+use crate::cli::inputs::{Inputs, Selected, require};
+use crate::cli::progress::Progress;
+use crate::error::{Error, Result};
+use crate::pipeline;
+use crate::report::simulate::Record;
+use crate::scaler::dumps::{Dumps, step_of};
+use crate::scaler::trace::{Evidence, FP32_GRADS, Join, SYNTHETICS, Synthetic, Trace, read as read_trace};
+use crate::stats::{StatsPlan, TensorAccumulator};
+
+/// Extensions of traces; all else are dumps.
+const TRACES: [&str; 5] = ["csv", "tsv", "jsonl", "ndjson", "json"];
+
+/// A trace, and what is to be said of how it came about.
+pub(super) struct Read {
+    pub(super) trace: Trace,
+    pub(super) record: Record,
+    pub(super) notices: Vec<String>,
+    pub(super) problems: Vec<Error>,
+}
+
+/// The tensors whose gradients are made in float32.
+pub(super) fn fp32_grads(args: &SimulateArgs) -> Regex {
+    let given = args.fp32_grads.clone();
+    let none = given.as_ref().is_some_and(|regex| regex.as_str() == "none");
+    let pattern = if none { "^$" } else { FP32_GRADS };
+    // Both patterns are known to be good.
+    given.filter(|_| !none).or_else(|| Regex::new(pattern).ok()).unwrap_or_else(|| unreachable!())
+}
+
+/// Reads or makes up the record.
+pub(super) fn read(args: &SimulateArgs) -> Result<Read> {
+    if args.paths.is_empty() {
+        return Ok(made_up(args));
+    }
+    let is_trace = |path: &Path| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        extension.is_some_and(|extension| TRACES.iter().any(|known| extension.eq_ignore_ascii_case(known)))
+    };
+    let traces = args.paths.iter().filter(|path| is_trace(path)).count();
+    let read = if traces == args.paths.len() {
+        from_traces(args)
+    } else if traces == 0 {
+        from_dumps(args)
+    } else {
+        Err(Error::new("traces (.csv, .jsonl) and dumps are not read together"))
+    };
+    let mut read = read?;
+    if read.trace.tensors.is_empty() && args.evidence != Evidence::Flags && has_magnitudes(&read.trace) {
+        let all = format!(
+            "the record names no tensors: every gradient is taken to be made in {}",
+            args.format.name
+        );
+        read.notices.push(all);
+    }
+    Ok(read)
+}
+
+fn has_magnitudes(trace: &Trace) -> bool {
+    trace.steps.iter().any(|step| !step.amax().is_nan())
+}
+
+fn made_up(args: &SimulateArgs) -> Read {
+    let kind = args.synthetic.unwrap_or(Synthetic::Decay);
+    let name = SYNTHETICS.iter().find(|(_, known, _)| *known == kind);
+    let about = name.map(|(name, _, about)| format!("{name}, seed {}: {about}", args.seed));
+    Read {
+        trace: kind.trace(args.steps, args.seed, args.format),
+        record: Record { synthetic: about, ..Record::default() },
+        notices: Vec::new(),
+        problems: Vec::new(),
+    }
+}
+
+fn inputs(args: &SimulateArgs) -> Vec<String> {
+    args.paths.iter().map(|path| path.display().to_string()).collect()
+}
+
+fn from_traces(args: &SimulateArgs) -> Result<Read> {
+    let mut join = Join::new(args.format, fp32_grads(args), args.evidence);
+    let mut notices = Vec::new();
+    for path in &args.paths {
+        let said = read_trace(path, &args.column, &mut join)?;
+        notices.extend(said.into_iter().map(|notice| format!("{}: {notice}", path.display())));
+    }
+    let (trace, single) = join.finish();
+    let record = Record { inputs: inputs(args), fp32_grads: single, ..Record::default() };
+    Ok(Read { trace, record, notices, problems: Vec::new() })
+}
+
+fn from_dumps(args: &SimulateArgs) -> Result<Read> {
+    let filters = InputArgs {
+        paths: args.paths.clone(),
+        tensor: args.tensor.clone(),
+        exclude: args.exclude.clone(),
+        dtype: args.dtype.clone(),
+    };
+    let inputs = Inputs::open(filters);
+    let (selected, skipped, mut problems) = inputs.select();
+    problems.splice(0..0, inputs.problems.iter().cloned());
+    let mut notices: Vec<String> = inputs.notices.iter().cloned().chain(skipped).collect();
+    require(&selected, &inputs, &problems)?;
+
+    let metadata: Vec<Vec<(String, String)>> =
+        inputs.dumps().map(|(_, metadata)| metadata.to_vec()).collect();
+    let (mut tasks, mut steps) = (Vec::new(), Vec::new());
+    for Selected { task, dump } in selected {
+        let path = inputs.path(dump);
+        match step_of(path, &metadata[dump]) {
+            Some(step) => {
+                steps.push((step, dump));
+                tasks.push(task);
+            }
+            None => {
+                let what =
+                    "says nowhere which step it is of: neither its metadata nor its name has step or iter";
+                let error = Error::new(what).in_file(path);
+                if problems.last() != Some(&error) {
+                    problems.push(error);
+                }
+            }
+        }
+    }
+    let threads =
+        args.output.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN);
+    let progress = Progress::new(tasks.iter().map(|task| task.info.bytes()).sum(), args.output.quiet);
+    let plan = StatsPlan::new(Vec::new());
+    let new = |info: &crate::tensor::TensorInfo| TensorAccumulator::new(&plan, &info.name);
+    let results = pipeline::run(&tasks, threads, new, |bytes| progress.add(bytes));
+    progress.finish();
+
+    let mut join = Join::new(args.format, fp32_grads(args), args.evidence);
+    let mut dumps = Dumps::new(args.unscale.into());
+    for ((task, &(step, dump)), result) in tasks.iter().zip(&steps).zip(results) {
+        match result {
+            Ok(stats) => dumps.add(step, &task.info.name, &stats.source, &mut join),
+            Err(error) => problems.push(error.in_file(inputs.path(dump))),
+        }
+    }
+    if !dumps.has_histograms() {
+        notices.push("what underflows is not known: --unscale is no power of two".into());
+    }
+    dumps.finish(&mut join);
+    let (trace, single) = join.finish();
+    if trace.steps.is_empty() {
+        return Err(problems.pop().unwrap_or_else(|| Error::new("found no dump of a known step")));
+    }
+    let record = Record { inputs: self::inputs(args), fp32_grads: single, ..Record::default() };
+    Ok(Read { trace, record, notices, problems })
+}
