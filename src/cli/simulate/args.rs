@@ -8,9 +8,9 @@ use regex::Regex;
 
 use super::super::args::{OutputArgs, choices, dtype, format_name, named};
 use crate::format::FormatSpec;
+use crate::scaler::ScalerSpec;
 use crate::scaler::schedule::{GAPS, Gaps};
 use crate::scaler::trace::{EVIDENCES, Evidence, FP32_GRADS, ROLES, SYNTHETICS, Synthetic};
-use crate::scaler::ScalerSpec;
 use crate::tensor::Dtype;
 
 /// What each framework's loss scaler would have done, step by step: skips and their cause, scales, and

@@ -28,7 +28,7 @@ pub(super) fn run(args: SimulateArgs) -> Result<Outcome> {
     let outputs = Outputs::prepare(args.output.clone())?;
     let mut setups = setups(&args)?;
     let record::Read { trace, record, mut notices, problems } = record::read(&args)?;
-    notices.extend(leave_out(&mut setups, &trace, args.scaler.len())?);
+    notices.extend(leave_out(&mut setups, &trace)?);
     let length = if args.until_steady { Length::UntilSteady } else { Length::Passes(args.repeat) };
     let schedule = Schedule::new(&trace, args.gaps, length)?;
 
@@ -90,22 +90,21 @@ fn setups(args: &SimulateArgs) -> Result<Vec<Setup>> {
     Ok(setups)
 }
 
-/// Leaves out scalers that need magnitudes if the record has none; a scaler that was named is refused.
-fn leave_out(setups: &mut Vec<Setup>, trace: &Trace, named: usize) -> Result<Option<String>> {
+/// Leaves out scalers that look at magnitudes if the record has none.
+fn leave_out(setups: &mut Vec<Setup>, trace: &Trace) -> Result<Option<String>> {
     let known = trace.steps.iter().all(|step| !step.amax().is_nan() || step.nonfinite.is_some());
+    let lacks = |setup: &Setup| setup.spec.needs_amax && !known;
     let without: Vec<&str> =
-        setups.iter().filter(|setup| setup.spec.needs_amax && !known).map(|setup| setup.spec.name).collect();
+        setups.iter().filter(|setup| lacks(setup)).map(|setup| setup.spec.name).collect();
     if without.is_empty() {
         return Ok(None);
     }
-    let list = without.join(", ");
-    if setups.len() == without.len() || named == setups.len() {
-        return Err(Error::new(format!(
-            "{list} looks at the largest gradient of each step, which the record does not have"
-        )));
+    let why = "looks at the largest gradient of each step, which the record does not have";
+    if setups.len() == without.len() {
+        return Err(Error::new(format!("{} {why}", without.join(", "))));
     }
-    setups.retain(|setup| !setup.spec.needs_amax);
-    Ok(Some(format!("without {list}: the record does not have the largest gradient of each step")))
+    setups.retain(|setup| !lacks(setup));
+    Ok(Some(format!("without {}: it {why}", without.join(", "))))
 }
 
 fn options(args: &SimulateArgs) -> Options {

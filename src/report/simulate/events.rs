@@ -21,7 +21,7 @@ pub(super) fn cell(row: &EventRow) -> String {
     words.extend((!row.event.is_empty()).then(|| row.event.to_owned()));
     words.extend(row.corrupt.then(|| "corrupt".to_owned()));
     words.extend(
-        (row.gradient_factor != 1.0).then(|| format!("gradient ×{}", short(row.gradient_factor.into(), 3))),
+        (row.gradient_factor != 1.0).then(|| format!("gradient ×{}", full(row.gradient_factor.into()))),
     );
     words.join(" ")
 }

@@ -107,8 +107,8 @@ fn verdict(report: &SimulateReport, run: &ScalerRun) -> String {
     }
     if let Some(steady) = &run.steady_state {
         sentences.push(format!(
-            "After {} over the record it repeats itself: {} skipped of {} in a cycle.",
-            plural(steady.after_passes, "pass").replace("passs", "passes"),
+            "From pass {} over the record on it repeats itself: {} skipped of {} in a cycle.",
+            count(steady.after_passes + 1),
             count(steady.skipped),
             plural(steady.steps, "step")
         ));

@@ -445,6 +445,17 @@ impl SimulateReport {
     }
 }
 
+impl SuggestionRow {
+    /// The part of the sweep that a table shows: around the safe scales.
+    pub(super) fn shown(&self) -> impl Iterator<Item = &SweepRow> {
+        const AROUND: i32 = 3;
+        let largest = self.largest_log2.unwrap_or(0);
+        let first = self.smallest_log2.map_or(largest - 4 * AROUND, |smallest| smallest - AROUND);
+        let shown = first.max(largest - 8 * AROUND)..=largest + AROUND;
+        self.sweep.iter().filter(move |row| shown.contains(&row.log2))
+    }
+}
+
 impl From<Suggestion> for SuggestionRow {
     fn from(found: Suggestion) -> Self {
         let percent = |share: Option<f64>| share.map(|share| Num(100.0 * share));

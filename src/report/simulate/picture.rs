@@ -3,7 +3,6 @@
 
 use super::events::scale_text;
 use super::model::{LOWER_BOUND, SimulateReport};
-use crate::format::exponent_of;
 use crate::report::number::{count, percent, plural, short};
 use crate::report::picture::{Anchor, Colour, Picture, TextStyle};
 use crate::scaler::simulate::{Run, flushed_share};
@@ -153,9 +152,9 @@ impl Plot {
             let mut steps: Vec<usize> = Vec::new();
             let (first, last) = (report.schedule.turn(from).step, report.schedule.turn(to - 1).step);
             if first <= last {
-                steps.extend(first..=last)
+                steps.extend(first..=last);
             } else {
-                steps.extend([first, last])
+                steps.extend([first, last]);
             }
             let steps = || steps.iter().map(|&step| &report.trace.steps[step]);
             if steps().any(|step| step.nonfinite.is_some()) {
@@ -211,15 +210,18 @@ impl Plot {
         } else {
             format!("steps simulated ({} to {})", count(self.first), count(self.last))
         };
-        picture.text((RIGHT + 20.0, self.bottom + 20.0), &what, NOTE.coloured(AXIS));
+        picture.text((RIGHT + 44.0, self.bottom + 20.0), &what, NOTE.coloured(AXIS));
     }
 
     fn trajectory(&self, picture: &mut Picture, run: &Run, index: usize) {
         let colour = COLOURS[index % COLOURS.len()];
-        let mut points = vec![(self.x(0.0), self.y(log2(run.first_scale)))];
+        // Lines at the same scale lie beside each other.
+        let shift = 2.0 * index as f64;
+        let y = |scale: f64| self.y(log2(scale)) - shift;
+        let mut points = vec![(self.x(0.0), y(run.first_scale))];
         for event in &run.events {
             let x = self.x((event.position + 1) as f64);
-            let (before, after) = (self.y(log2(event.scale)), self.y(log2(event.scale_after)));
+            let (before, after) = (y(event.scale), y(event.scale_after));
             // Points less than half a pixel apart say nothing more, apart from their height.
             let last = points.last().copied().unwrap_or((x, before));
             if x - last.0 < 0.5 && (after - last.1).abs() < 0.5 {
@@ -227,13 +229,13 @@ impl Plot {
             }
             points.extend([(x, before), (x, after)]);
         }
-        points.push((self.x(run.totals.steps as f64), self.y(log2(run.last_scale))));
+        points.push((self.x(run.totals.steps as f64), y(run.last_scale)));
         match index / COLOURS.len() {
             0 => picture.line(&points, 2.0, colour),
             _ => picture.dashes(&points, 2.0, colour, (6.0, 3.0)),
         }
         if let Some((position, _)) = run.abort() {
-            let (x, y) = (self.x(position as f64), self.y(log2(run.last_scale)));
+            let (x, y) = (self.x(position as f64), y(run.last_scale));
             picture.line(&[(x - 5.0, y - 5.0), (x + 5.0, y + 5.0)], 2.5, ALARM);
             picture.line(&[(x - 5.0, y + 5.0), (x + 5.0, y - 5.0)], 2.5, ALARM);
         }
@@ -341,11 +343,7 @@ fn log2(scale: f64) -> f64 {
     libm::log2(scale)
 }
 
-/// log2 of the largest power of two at which a step does not overflow, from its largest gradient.
+/// log2 of the largest power of two at which a step does not overflow, if that is known.
 fn largest_safe(report: &SimulateReport, step: &Step) -> Option<f64> {
-    let headroom = report.trace.headroom_log2(step, 1.0);
-    headroom.is_finite().then(|| {
-        let estimate = exponent_of(libm::exp2(headroom));
-        f64::from(estimate)
-    })
+    report.trace.largest_without_overflow(step).map(f64::from)
 }

@@ -68,7 +68,9 @@ impl SimulateReport {
         }
         let head = format!("{subject}:");
         let text = facts.join("; ");
-        let lines = wrap_words("", std::iter::once(&*head).chain(text.split(' ')), view.width);
+        // A path stays whole, whatever spaces it has.
+        let pieces = if record.synthetic.is_some() { usize::MAX } else { 1 };
+        let lines = wrap_words("", head.splitn(pieces, ' ').chain(text.split(' ')), view.width);
         for (index, line) in lines.iter().enumerate() {
             match line.strip_prefix(&subject).filter(|_| index == 0) {
                 Some(rest) => writeln!(out, "{}{rest}", view.paint.bold(&subject))?,
@@ -110,6 +112,7 @@ impl SimulateReport {
 
     fn summary(&self) -> Table {
         let lost = self.record.has_histograms;
+        let floors = self.scalers.iter().any(|run| run.at_floor > 0);
         let heads = [
             ("scaler", Align::Left),
             ("from", Align::Right),
@@ -118,10 +121,11 @@ impl SimulateReport {
             ("skipped", Align::Right),
             ("warm-up", Align::Right),
             ("then %", Align::Right),
-            ("at floor", Align::Right),
         ];
+        let floor_head = floors.then_some(("at floor", Align::Right));
         let lost_head = lost.then_some(("underfl. %", Align::Right));
-        let mut table = Table::new(heads.into_iter().chain(lost_head).chain([("ends", Align::Left)]));
+        let heads = heads.into_iter().chain(floor_head).chain(lost_head);
+        let mut table = Table::new(heads.chain([("", Align::Left)]));
         for run in &self.scalers {
             let mut cells = vec![
                 run.scaler.to_owned(),
@@ -131,8 +135,8 @@ impl SimulateReport {
                 count(run.skipped),
                 count(run.warm_up_skipped),
                 skip_pct(run),
-                count(run.at_floor),
             ];
+            cells.extend(floors.then(|| count(run.at_floor)));
             cells.extend(lost.then(|| run.mean_underflow_pct.map_or("–".into(), |share| short(share.0, 3))));
             cells.push(ends(run));
             table.row(cells);
@@ -205,7 +209,7 @@ impl SimulateReport {
         writeln!(out, "{}", view.paint.dim("constant scales"))?;
         let heads = ["scale", "overflowing steps", "underflow %"];
         let mut table = Table::new(heads.iter().map(|head| (*head, Align::Right)).chain([("", Align::Left)]));
-        for row in &found.sweep {
+        for row in found.shown() {
             let safe = found.largest_log2.is_some_and(|largest| row.log2 <= largest)
                 && found.smallest_log2.is_some_and(|smallest| row.log2 >= smallest);
             let note = match (safe, found.best_log2 == Some(row.log2)) {
@@ -227,7 +231,7 @@ fn ends(run: &ScalerRun) -> String {
         (None, 1.., _) => "corrupt updates".into(),
         (None, 0, 1..) => "NaN applied".into(),
         (None, 0, 0) if run.wrong_gradient > 0 => {
-            format!("{} wrong", plural(run.wrong_gradient, "gradient"))
+            format!("{} wrong", plural(run.wrong_gradient, "update"))
         }
         (None, 0, 0) => String::new(),
     }

@@ -81,7 +81,7 @@ impl SimulateReport {
         }
         if let Some(found) = &self.suggestion {
             writeln!(out, "\n| constant scale | overflowing steps | underflow % |\n|--:|--:|--:|")?;
-            for row in &found.sweep {
+            for row in found.shown() {
                 let lost = row.underflow_pct.map_or("–".to_owned(), |share| short(share.0, 3));
                 writeln!(out, "| 2^{} | {} | {lost} |", row.log2, count(row.overflow_steps))?;
             }

@@ -15,7 +15,7 @@ pub use join::{EVIDENCES, Evidence, FP32_GRADS, Join};
 pub use read::read;
 pub use synthetic::{SYNTHETICS, Synthetic};
 
-use crate::format::FormatSpec;
+use crate::format::{FormatSpec, pow2};
 use crate::stats::SourceStats;
 
 /// Which tensor, as an index into [`Trace::tensors`].
@@ -208,6 +208,22 @@ impl Trace {
             return Found::TooHigh(single.tensor.or(low.tensor));
         }
         Found::Finite
+    }
+
+    /// log2 of the largest power of two at which `step` does not overflow; `None` if every scale does, or that is
+    /// not known.
+    pub fn largest_without_overflow(&self, step: &Step) -> Option<i32> {
+        let found = |k: i32| self.at_scale(step, pow2(k));
+        if found(127).presumed() {
+            return None;
+        }
+        // What overflows at a scale overflows at every larger one.
+        let (mut fits, mut too_large) = (-127, 128);
+        while too_large - fits > 1 {
+            let middle = i32::midpoint(fits, too_large);
+            *(if found(middle).found_inf() { &mut too_large } else { &mut fits }) = middle;
+        }
+        (fits >= -126).then_some(fits)
     }
 
     /// The name of a tensor.

@@ -18,7 +18,7 @@ pub enum Synthetic {
 
 /// Every made-up record: name, kind, what it is.
 pub const SYNTHETICS: &[(&str, Synthetic, &str)] = &[
-    ("decay", Synthetic::Decay, "gradients shrink from 2^-1 to 2^-9"),
+    ("decay", Synthetic::Decay, "gradients shrink from about 2^4 to 2^-8"),
     ("bursts", Synthetic::Bursts, "the same, with one step in 150 up to 2^10 times larger"),
     ("level-shift", Synthetic::LevelShift, "gradients grow by 2^8 half-way through"),
     ("nan-burst", Synthetic::NanBurst, "one stretch of 20 steps with NaN, whatever the scale"),
@@ -32,11 +32,11 @@ impl Synthetic {
         let mut random = Random(seed);
         for number in 0..steps {
             let progress = f64::from(number) / f64::from(steps.max(2) - 1);
-            let mut log2 = -1.0 + 1.5 * (random.unit() + random.unit() - 1.0);
+            let mut log2 = 3.0 + 1.5 * (random.unit() + random.unit() - 1.0);
             match self {
-                Self::Decay | Self::NanBurst => log2 -= 8.0 * progress,
+                Self::Decay | Self::NanBurst => log2 -= 12.0 * progress,
                 Self::Bursts => {
-                    log2 -= 8.0 * progress;
+                    log2 -= 12.0 * progress;
                     if random.unit() < 1.0 / 150.0 {
                         log2 += 4.0 + 6.0 * random.unit();
                     }

@@ -1,0 +1,417 @@
+//! `simulate-scaler`: what decides an overflow, on recordings of the real frameworks; every refusal; every output.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use amp_inspect::scaler::SCALERS;
+use amp_inspect::scaler::simulate::inverse;
+use common::{amp_inspect, amp_inspect_at, gunzip, names_in, printed, refused};
+use serde_json::Value;
+
+const GPT: &str = "testdata/gradscaler_gpt_interval100.csv";
+
+type Rows = Vec<BTreeMap<String, String>>;
+
+fn recording(name: &str) -> Rows {
+    rows(&gunzip(&format!("scalers/{name}.csv.gz")))
+}
+
+fn rows(csv: &[u8]) -> Rows {
+    csv::Reader::from_reader(csv).deserialize().map(|row| row.unwrap()).collect()
+}
+
+fn f32_bits(row: &BTreeMap<String, String>, column: &str) -> f32 {
+    f32::from_bits(u32::from_str_radix(row[column].trim_start_matches("0x"), 16).unwrap())
+}
+
+/// The CSV that a simulation of a trace writes.
+fn simulated(folder: &Path, trace: &str, options: &[&str]) -> Rows {
+    let path = folder.join("trace.csv");
+    std::fs::write(&path, trace).unwrap();
+    let arguments = ["simulate-scaler", path.to_str().unwrap(), "--quiet", "--csv"];
+    rows(printed(amp_inspect(&[&arguments, options].concat())).as_bytes())
+}
+
+#[test]
+fn magnitudes_decide_as_float16_does_in_torch() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut steps, mut files) = (0, 0);
+    for name in names_in("scalers/torch_closed_loop", ".csv.gz") {
+        let real = recording(&format!("torch_closed_loop/{name}"));
+        let mut trace = "step,grad_amax\n".to_owned();
+        for row in &real {
+            writeln!(trace, "{},{}", row["step"], f32_bits(row, "true_amax_f32")).unwrap();
+        }
+        let settings: &[&str] = match name.split("__").next().unwrap() {
+            "default" => &[],
+            "gi1" => &["--set", "growth_interval=1"],
+            "gi20" => &["--set", "growth_interval=20"],
+            "nonpow2" => &[
+                "--set",
+                "growth_interval=5",
+                "--set",
+                "init_scale=60000",
+                "--set",
+                "growth_factor=1.3",
+                "--set",
+                "backoff_factor=0.6",
+            ],
+            other => panic!("{other}"),
+        };
+        let ours = simulated(folder.path(), &trace, settings);
+        assert_eq!(ours.len(), real.len());
+        for (ours, real) in ours.iter().zip(&real) {
+            let at = format!("{name}, step {}", real["step"]);
+            for column in ["scale_used", "scale_after"] {
+                let ours: f32 = ours[column].parse().unwrap();
+                assert_eq!(ours.to_bits(), f32_bits(real, &format!("{column}_f32")).to_bits(), "{at}");
+            }
+            assert_eq!(ours["found_inf"], real["found_inf"], "{at}");
+            let true_amax = f32_bits(real, "true_amax_f32");
+            assert_eq!(ours["cause"] == "no scale helps", !true_amax.is_finite(), "{at}");
+        }
+        steps += real.len();
+        files += 1;
+    }
+    assert_eq!((files, steps), (20, 5940));
+}
+
+#[test]
+fn the_inverse_of_a_scale_is_torchs() {
+    let (mut rows, mut corrupt) = (0, 0);
+    for row in recording("torch/unscale_values") {
+        let scale: f64 = row["scale"].parse().unwrap();
+        assert_eq!(inverse(f64::from(scale as f32)).to_bits(), f32_bits(&row, "inv_scale_f32").to_bits());
+        let unscaled: f64 = row["unscaled_grad"].parse().unwrap();
+        corrupt += u32::from(row["found_inf"] == "0" && !unscaled.is_finite());
+        rows += 1;
+    }
+    assert_eq!((rows, corrupt), (528, 127));
+}
+
+#[test]
+fn the_gradient_that_deepspeed_applies_is_the_recorded_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut wrong = 0;
+    for name in names_in("scalers/deepspeed_real_step", ".csv.gz") {
+        let real = recording(&format!("deepspeed_real_step/{name}"));
+        let mut trace = "step,found_inf,grad_norm\n".to_owned();
+        for row in &real {
+            writeln!(trace, "{},{},{}", row["step"], row["found_inf"], row["true_grad"]).unwrap();
+        }
+        let mut options = vec!["--scaler", "deepspeed-stage0", "--set", "scale_window=5"];
+        let clipped = name.contains("_clip_");
+        options.extend(clipped.then_some(["--clip", "1e-5"]).into_iter().flatten());
+        for (ours, real) in simulated(folder.path(), &trace, &options).iter().zip(&real) {
+            assert_eq!(
+                ours["scale_used"].parse::<f64>().unwrap(),
+                real["scale_used"].parse::<f64>().unwrap()
+            );
+            let Ok(applied) = real["effective_grad"].parse::<f64>() else {
+                assert!(!ours["event"].is_empty(), "{name} {}", real["step"]);
+                continue;
+            };
+            let factor: f64 = ours["gradient_factor"].parse().unwrap();
+            if clipped {
+                // The norm is clipped to 1e-5, to the 1e-6 that is added to it.
+                assert!((applied - 1e-5).abs() < 1e-6 && factor == 1.0);
+            } else {
+                let true_grad: f64 = real["true_grad"].parse().unwrap();
+                assert_eq!(applied, true_grad * factor, "{name} {}", real["step"]);
+                wrong += u32::from(factor == 0.5);
+            }
+        }
+    }
+    assert!(wrong >= 4, "{wrong}");
+}
+
+#[test]
+fn a_file_of_tensors_names_the_one_at_fault() {
+    let tensors = GPT.replace(".csv", ".tensors.csv");
+    let arguments = ["simulate-scaler", GPT, &tensors, "-q", "--set", "growth_interval=100", "--json"];
+    let report: Value = serde_json::from_str(&printed(amp_inspect(&arguments))).unwrap();
+    let run = &report["scalers"][0];
+    assert_eq!(run["skipped"], 10);
+    let events = run["events"].as_array().unwrap();
+    let skips: Vec<&Value> = events.iter().filter(|event| event["found_inf"] == true).collect();
+    assert_eq!(skips.len(), 10);
+    assert!(skips.iter().all(|event| event["tensor"].is_string() && event["cause"] == "recorded"));
+    assert!(report["record"]["fp32_grads"].as_array().unwrap().contains(&"wte.weight".into()));
+}
+
+#[test]
+fn dumps_are_a_record_too() {
+    let output =
+        amp_inspect(&["simulate-scaler", "testdata/gpt", "-q", "--suggest", "--json", "--gaps", "skip"]);
+    let report: Value = serde_json::from_str(&printed(output)).unwrap();
+    assert_eq!(report["record"]["steps"], 3);
+    // lm_head.weight at step 0: 0.371·2^17 < 65520 ≤ 0.371·2^18, as the histogram command has it.
+    assert_eq!(report["suggestion"]["largest_log2"], 17);
+    assert_eq!(report["suggestion"]["smallest_log2"], 16);
+    // Scaled dumps are divided first: the same suggestion, shifted.
+    let unscaled = ["simulate-scaler", "testdata/gpt", "-q", "--suggest", "--json", "--unscale", "2^4"];
+    let report: Value = serde_json::from_str(&printed(amp_inspect(&unscaled))).unwrap();
+    assert_eq!(report["suggestion"]["largest_log2"], 21);
+    assert_eq!(report["suggestion"]["smallest_log2"], 20);
+}
+
+#[test]
+fn json_lines_say_the_same_as_csv() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = "step,found_inf,scale,amax:a,amax:b\n3,0,65536,0.5,0.25\n4,1,65536,2,0.5\n6,0,32768,inf,0.5\n";
+    let lines = concat!(
+        "{\"step\":3,\"found_inf\":false,\"scale\":65536,\"amax\":{\"a\":0.5,\"b\":0.25}}\n\n",
+        "{\"amax\":{\"a\":2,\"b\":0.5},\"step\":4,\"found_inf\":true,\"scale\":65536}\n",
+        "{\"step\":6,\"found_inf\":0,\"scale\":32768,\"amax\":{\"a\":\"inf\",\"b\":0.5}}\n"
+    );
+    let run = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        printed(amp_inspect(&["simulate-scaler", path.to_str().unwrap(), "-q", "--csv", "--all"]))
+    };
+    assert_eq!(run("a.csv", csv), run("a.jsonl", lines));
+    assert_eq!(run("a.csv", csv), run("a.tsv", &csv.replace(',', "\t")));
+}
+
+/// A trace that must be refused, and the sentence after its path.
+const REFUSED: &[(&str, &[&str], &str)] = &[
+    ("", &[], "is empty: there is no step to simulate"),
+    ("step,found_inf\n", &[], "has a head but no row: there is no step to simulate"),
+    ("step,found_inf\n3,0\n3,1\n", &[], "line 3: step 3 is there twice"),
+    ("step,found_inf\n3,0\n2,1\n", &[], "line 3: step 2 follows step 3; steps must ascend"),
+    ("step,found_inf\n3,2\n", &[], "line 2, column 'found_inf': a flag is 0 or 1, not 2"),
+    ("step,found_inf\n-3,0\n", &[], "line 2, column 'step': a step is a whole number from 0 on, not -3"),
+    ("step,found_inf,scale\n3,0,-1\n", &[], "line 2, column 'scale': a scale is not negative, not -1"),
+    ("step,grad_amax\n3,-0.5\n", &[], "line 2, column 'grad_amax': a magnitude is not negative, not -0.5"),
+    ("step,grad_amax\n3,big\n", &[], "line 2, column 'grad_amax': 'big' is no number"),
+    ("step,grad_amax\n3\n", &[], "line 2 has 1 fields where the head has 2"),
+    (
+        "step,loss\n3,1\n",
+        &[],
+        "no column says whether a step overflows (found_inf, grad_amax, amax:TENSOR, …); the columns are step, loss, and \
+         --column grad_amax=NAME names one",
+    ),
+    (
+        "step,scaled_amax\n3,1\n",
+        &[],
+        "the largest scaled gradient is of use only with the scale in force, for which there is no column; --column \
+         scale=NAME names one",
+    ),
+    (
+        "step,found_inf,overflow\n3,1,0\n",
+        &[],
+        "the columns 'found_inf' and 'overflow' both say found_inf; --column found_inf=NAME chooses one",
+    ),
+    (
+        "step,gmax\n3,1\n",
+        &["--column", "grad_amax=gmx"],
+        "--column: there is no column 'gmx'; the columns are step, gmax",
+    ),
+    (
+        "step,gmax\n3,1\n",
+        &["--column", "amaximum=gmax"],
+        "--column: there is no role 'amaximum'; the roles are step, found_inf, scale, grad_amax, scaled_amax, nonfinite, \
+         grad_norm, tensor_amax, tensor_nonfinite",
+    ),
+    ("step,gmax\n3,1\n", &["--column", "gmax"], "--column takes ROLE=NAME, not 'gmax'"),
+];
+
+#[test]
+fn a_bad_trace_gets_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.csv");
+    let path = path.to_str().unwrap();
+    for (text, options, sentence) in REFUSED {
+        std::fs::write(path, text).unwrap();
+        let arguments = [&["simulate-scaler", path], *options].concat();
+        refused(&arguments, &format!("{path}: {sentence}"));
+    }
+    std::fs::write(path, "{\"step\": 1, \"found_inf\": 0}\n{\"step\": 2").unwrap();
+    let output = amp_inspect(&["simulate-scaler", path]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("line 2 is no JSON object: EOF while parsing"), "{said}");
+    assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]));
+}
+
+#[test]
+fn a_bad_setting_gets_one_sentence() {
+    let cases: &[(&[&str], &str)] = &[
+        (
+            &["--set", "growth_factor=1"],
+            "torch: growth_factor must be above 1, or the framework refuses it; got '1'",
+        ),
+        (
+            &["--set", "backoff_factor=1"],
+            "torch: backoff_factor must be from 0 to below 1, or the framework refuses it; got '1'",
+        ),
+        (&["--set", "init_scale=-2"], "torch: init_scale must be a number that is not negative; got '-2'"),
+        (&["--set", "init_scale=nan"], "torch: init_scale must be a number that is not negative; got 'nan'"),
+        (
+            &["--scaler", "deepspeed", "--set", "scale_window=0"],
+            "deepspeed: scale_window must be a whole number from 1 on, since the framework divides by it; got '0'",
+        ),
+        (
+            &["--scaler", "torch,flax", "--set", "window=5"],
+            "--set: no parameter 'window' of torch, flax; --list shows the parameters of each scaler",
+        ),
+        (&["--set", "growth_interval"], "--set takes KEY=VALUE, not 'growth_interval'"),
+        (
+            &["--scaler", "openseq2seq-logmax", "--evidence", "flags"],
+            "openseq2seq-logmax looks at the largest gradient of each step, which the record does not have",
+        ),
+    ];
+    for (options, sentence) in cases {
+        refused(&[&["simulate-scaler", GPT], *options].concat(), sentence);
+    }
+    // The framework takes these, so they are simulated: torch never grows with an interval of 0.
+    printed(amp_inspect(&[
+        "simulate-scaler",
+        GPT,
+        "-q",
+        "--set",
+        "growth_interval=0",
+        "--set",
+        "init_scale=0",
+    ]));
+}
+
+#[test]
+fn bad_input_is_refused() {
+    refused(&["simulate-scaler", "no.csv"], "no.csv: cannot open the file: no such file or directory");
+    refused(
+        &["simulate-scaler", GPT, "testdata/gpt"],
+        "traces (.csv, .jsonl) and dumps are not read together",
+    );
+    refused(
+        &[
+            "simulate-scaler",
+            "testdata/gpt/h0_fc_weight_grad_step01500.npy",
+            "--gaps",
+            "refuse",
+            "--tensor",
+            "nope",
+        ],
+        "no tensor is left to read: check --tensor and --exclude",
+    );
+    refused(
+        &["simulate-scaler", "testdata/gpt", "--gaps", "refuse"],
+        "1498 steps are missing, the first after step 0; --gaps hold or skip goes on without them",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("far.csv");
+    std::fs::write(&path, "step,found_inf\n0,0\n8000000000000000,0\n").unwrap();
+    let path = path.to_str().unwrap();
+    refused(
+        &["simulate-scaler", path],
+        "there are 8000000000000001 steps to simulate, more than the 10000000 that are done; --gaps skip leaves the \
+         missing ones out",
+    );
+    printed(amp_inspect(&["simulate-scaler", path, "-q", "--gaps", "skip"]));
+    let unknown = amp_inspect(&["simulate-scaler", GPT, "--scaler", "deepspeed@1"]);
+    let said = String::from_utf8(unknown.stderr).unwrap();
+    assert!(said.contains("there are deepspeed, deepspeed@<=0.17.0, deepspeed-stage0"), "{said}");
+    assert_eq!(unknown.status.code(), Some(2));
+}
+
+#[test]
+fn a_scaler_that_aborts_stops_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("allinf.csv");
+    let steps: String = (0..1200).map(|step| format!("{step},1\n")).collect();
+    std::fs::write(&path, format!("step,found_inf\n{steps}")).unwrap();
+    let scalers = "torch,deepspeed,apex,fairseq,mindspore-manager";
+    let arguments = ["simulate-scaler", path.to_str().unwrap(), "-q", "--scaler", scalers, "--json"];
+    let report: Value = serde_json::from_str(&printed(amp_inspect(&arguments))).unwrap();
+    let stops: Vec<Option<u64>> =
+        (0..5).map(|index| report["scalers"][index]["abort"]["step"].as_u64()).collect();
+    // Counted from 0: the 18th overflow, the one after the 1091st, the 21st, the 1001st.
+    assert_eq!(stops, [None, Some(17), Some(1091), Some(20), Some(1000)]);
+    assert_eq!(report["scalers"][0]["last_scale"], 0.0);
+    // Torch's scale is 0 after 166 overflows.
+    let at_floor = report["scalers"][0]["at_floor"].as_u64().unwrap();
+    assert_eq!(at_floor, 1200 - 166);
+}
+
+#[test]
+fn a_hard_ceiling_gives_the_periods_of_the_rules() {
+    // A scale above 2^12 overflows. By hand: the clean steps until growth, then the overflows until the scale is
+    // back; MXNet decides a step late, so it halves twice and grows twice.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ceiling.csv");
+    std::fs::write(&path, "step,grad_amax\n0,15.996\n").unwrap();
+    let run = |scaler: &str, option: &[&str]| {
+        let arguments = ["simulate-scaler", path.to_str().unwrap(), "-q", "--scaler", scaler, "--json"];
+        let report: Value =
+            serde_json::from_str(&printed(amp_inspect(&[&arguments, option].concat()))).unwrap();
+        report["scalers"][0].clone()
+    };
+    for (scaler, clean, overflows) in [
+        ("torch", 2000, 1),
+        ("keras", 2000, 1),
+        ("flax", 2001, 1),
+        ("cerebras", 2001, 1),
+        ("megatron", 1000, 2),
+        ("colossalai", 1000, 2),
+        ("deepspeed", 1001, 2),
+        ("deepspeed@<=0.17.0", 1000, 2),
+        ("deepspeed-stage0", 1001, 1),
+        ("nemo", 2000, 2),
+        ("mxnet", 4000, 2),
+    ] {
+        let steady = &run(scaler, &["--until-steady"])["steady_state"];
+        let found = (steady["steps"].as_u64(), steady["skipped"].as_u64());
+        assert_eq!(found, (Some(clean + overflows), Some(overflows)), "{scaler}");
+    }
+    // From an independent model over 100,000 steps.
+    for (scaler, mean_log2) in [("mxnet", 11.50), ("chainer", 11.50)] {
+        let mean = run(scaler, &["--repeat", "100000"])["mean_log2_scale"].as_f64().unwrap();
+        assert_eq!((100.0 * mean).round() / 100.0, mean_log2, "{scaler}");
+    }
+    assert_eq!(run("metaseq", &["--repeat", "100000"])["skipped"], 0);
+}
+
+#[test]
+fn every_scaler_runs_and_every_output_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut arguments =
+        vec!["simulate-scaler".to_owned(), GPT.to_owned(), "--scaler".into(), "all".into(), "-q".into()];
+    for kind in ["json", "csv", "md", "png", "svg"] {
+        arguments
+            .extend(["--save".to_owned(), folder.path().join(format!("x.{kind}")).display().to_string()]);
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let text = printed(amp_inspect_at(200, &arguments));
+    for spec in SCALERS {
+        assert!(text.contains(spec.name), "{}", spec.name);
+    }
+    let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    let report: Value = serde_json::from_slice(&read("x.json")).unwrap();
+    assert_eq!(report["scalers"].as_array().unwrap().len(), SCALERS.len());
+    assert_eq!(rows(&read("x.csv")).len(), 1500 * SCALERS.len());
+    roxmltree::Document::parse(std::str::from_utf8(&read("x.svg")).unwrap()).unwrap();
+    for output in [text.into_bytes(), read("x.md"), read("x.svg"), read("x.json")] {
+        let said = String::from_utf8(output).unwrap().replace(['\n', ' '], "");
+        assert_eq!(said.matches("givealowerboundonskips").count(), 1);
+    }
+}
+
+#[test]
+fn lines_fit_the_terminal() {
+    for columns in [80, 120, 200] {
+        for arguments in [
+            &["simulate-scaler", GPT, "-q", "--scaler", "torch,deepspeed,megatron"][..],
+            &["simulate-scaler", GPT, "-q", "--scaler", "all", "--suggest", "--clip", "1"],
+            &["simulate-scaler", "testdata/gpt", "-q", "--suggest"],
+            &["simulate-scaler", "--synthetic", "nan-burst", "--until-steady"],
+            &["simulate-scaler", "--list"],
+        ] {
+            for line in printed(amp_inspect_at(columns, arguments)).lines() {
+                assert!(line.chars().count() <= columns, "{columns}: {line}");
+            }
+        }
+    }
+}
