@@ -1,10 +1,15 @@
 //! What the figures mean, in sentences.
 
 use super::events::scale_text;
-use super::model::{ScalerRun, SimulateReport, SuggestionRow};
+use super::model::{ScalerRun, SimulateReport};
+use super::suggestion::SuggestionRow;
 use crate::error::escape;
 use crate::report::number::{Num, count, percent, plural, short};
 use crate::stats::scales::MAX_FLUSHED_SHARE;
+
+/// Said once in every report.
+pub(super) const LOWER_BOUND: &str = "Gradients of parameters give a lower bound on skips: gradients of activations \
+                                      can overflow before any parameter's does.";
 
 /// Share of skipped steps, in percent, from which a scale is called too high.
 const MANY_SKIPS_PCT: f64 = 1.0;

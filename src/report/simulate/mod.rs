@@ -5,6 +5,7 @@ mod findings;
 mod list;
 mod model;
 mod picture;
+mod suggestion;
 mod terminal;
 mod text;
 

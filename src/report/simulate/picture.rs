@@ -2,7 +2,8 @@
 //! skipped steps and what underflowed.
 
 use super::events::scale_text;
-use super::model::{LOWER_BOUND, SimulateReport};
+use super::findings::LOWER_BOUND;
+use super::model::SimulateReport;
 use crate::report::number::{count, percent, plural, short};
 use crate::report::picture::{Anchor, Colour, Picture, TextStyle};
 use crate::scaler::simulate::{Run, flushed_share};

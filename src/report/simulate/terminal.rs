@@ -96,10 +96,8 @@ impl SimulateReport {
         };
         let single = match record.fp32_grads.as_slice() {
             [] if record.tensors == 0 => String::new(),
-            [] => format!(
-                "; no tensor's gradient is taken to be in float32 (--fp32-grads {})",
-                self.options.fp32_grads
-            ),
+            [] if record.synthetic.is_some() => String::new(),
+            [] => format!("; --fp32-grads matches none of the {}", plural(record.tensors, "tensor")),
             names => {
                 let shown: Vec<String> = names.iter().take(NAMED).map(|name| escape(name)).collect();
                 let more = names.len().saturating_sub(NAMED);

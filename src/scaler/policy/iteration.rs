@@ -136,7 +136,10 @@ impl LossScaler for Iteration {
     }
 
     fn until_growth(&self) -> Option<(f64, f64)> {
-        let since = self.iter - 1.0 - self.last_overflow - f64::from(u8::from(self.late));
-        Some((since.max(0.0) % self.window, self.window))
+        let clean = (self.iter - 1.0 - self.last_overflow).max(0.0);
+        // The first growth after an overflow takes one step more if it comes late.
+        let extra = f64::from(u8::from(self.late));
+        let first = clean < self.window + extra;
+        Some(if first { (clean, self.window + extra) } else { ((clean - extra) % self.window, self.window) })
     }
 }
