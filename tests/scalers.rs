@@ -210,7 +210,7 @@ fn replay<'r>(
         let flag = if recording.has("has_nan") { "has_nan" } else { "found_inf" };
         let amax =
             if recording.has("unscaled_amax_f32") { bits(recording, row, "unscaled_amax") } else { f64::NAN };
-        let seen = Seen { found_inf: recording.get(row, flag) != "0", amax };
+        let seen = Seen { found_inf: recording.get(row, flag) != "0", amax, edge: None };
         let used = scaler.scale();
         let event = scaler.update(seen);
         let at = format!("{name}, row {row}, {event:?}");
@@ -291,8 +291,8 @@ fn every_scaler_equals_its_framework() {
     common::say(&format!("{files} recordings, {rows} steps"));
     assert!(files > 230, "{files} recordings");
     let rest: Vec<_> = SCALERS.iter().map(|spec| spec.name).filter(|name| !used.contains(name)).collect();
-    // torch@<2.1 was recorded as FSDP's unguarded growth; a constant has no trajectory.
-    assert_eq!(rest, ["static", "torch@<2.1", "accelerate"]);
+    // torch@<2.1 was recorded as FSDP's unguarded growth; a constant has no trajectory; als was not recorded.
+    assert_eq!(rest, ["static", "torch@<2.1", "accelerate", "als"]);
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn f32_scalers_hold_f32_values() {
         for step in 0..100 {
             let scale = scaler.scale();
             assert_eq!(f64::from(scale as f32).to_bits(), scale.to_bits(), "{}", spec.name);
-            scaler.update(Seen { found_inf: step % 7 == 0, amax: 0.1 });
+            scaler.update(Seen { found_inf: step % 7 == 0, amax: 0.1, edge: None });
         }
     }
 }
@@ -329,7 +329,7 @@ fn torch(settings: &[(&str, f64)]) -> Box<dyn LossScaler> {
     spec.start(&all)
 }
 
-const CLEAN: Seen = Seen { found_inf: false, amax: f64::NAN };
+const CLEAN: Seen = Seen { found_inf: false, amax: f64::NAN, edge: None };
 
 fn flagged(flag: &str) -> Seen {
     Seen { found_inf: flag != "0", ..CLEAN }

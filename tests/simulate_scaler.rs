@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use amp_inspect::scaler::SCALERS;
 use amp_inspect::scaler::simulate::inverse;
+use amp_inspect::scaler::{LooksAt, SCALERS};
 use common::{amp_inspect, amp_inspect_at, gunzip, names_in, printed, refused};
 use serde_json::Value;
 
@@ -385,13 +385,15 @@ fn every_scaler_runs_and_every_output_is_written() {
     }
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let text = printed(amp_inspect_at(200, &arguments));
-    for spec in SCALERS {
+    // The traces do not have what als counts.
+    let simulated = || SCALERS.iter().filter(|spec| spec.looks_at != LooksAt::Counts);
+    for spec in simulated() {
         assert!(text.contains(spec.name), "{}", spec.name);
     }
     let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     let report: Value = serde_json::from_slice(&read("x.json")).unwrap();
-    assert_eq!(report["scalers"].as_array().unwrap().len(), SCALERS.len());
-    assert_eq!(rows(&read("x.csv")).len(), 1500 * SCALERS.len());
+    assert_eq!(report["scalers"].as_array().unwrap().len(), simulated().count());
+    assert_eq!(rows(&read("x.csv")).len(), 1500 * simulated().count());
     roxmltree::Document::parse(std::str::from_utf8(&read("x.svg")).unwrap()).unwrap();
     for output in [text.into_bytes(), read("x.md"), read("x.svg"), read("x.json")] {
         let said = String::from_utf8(output).unwrap().replace(['\n', ' '], "");

@@ -29,7 +29,13 @@ pub struct Seen {
     pub found_inf: bool,
     /// Largest magnitude of the true gradients; NaN if it is not known. Few scalers look at it.
     pub amax: f64,
+    /// Number of scaled gradients below and from [`EDGE`] on, if they are counted. One scaler looks at it.
+    pub edge: Option<[u64; 2]>,
 }
+
+/// The magnitude that scaled gradients are counted below and above. Upstream's edge is 65504/8 = 8188; binades, which
+/// are what is counted, have theirs at 2^13.
+pub const EDGE: f64 = 8192.0;
 
 /// What a scaler did at the end of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +44,8 @@ pub enum Event {
     Clean,
     /// The step was applied and the scale grows.
     Grow,
+    /// The step was applied and the scale shrinks.
+    Shrink,
     /// The step was applied; the scale would grow but is at its ceiling.
     Ceiling,
     /// The step was skipped and the scale shrinks.
@@ -60,6 +68,7 @@ impl Event {
         match self {
             Self::Clean => "",
             Self::Grow => "grow",
+            Self::Shrink => "shrink",
             Self::Ceiling => "ceiling",
             Self::Backoff => "backoff",
             Self::Hysteresis => "hysteresis",
@@ -72,7 +81,7 @@ impl Event {
 
     /// Whether the optimizer did not step.
     pub fn skips(self) -> bool {
-        !matches!(self, Self::Clean | Self::Grow | Self::Ceiling | Self::Applied)
+        !matches!(self, Self::Clean | Self::Grow | Self::Shrink | Self::Ceiling | Self::Applied)
     }
 
     /// A skipped step that may have shrunk the scale.
@@ -122,6 +131,17 @@ impl Float {
     }
 }
 
+/// What a rule looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LooksAt {
+    /// Whether there is an Inf or NaN.
+    Flags,
+    /// The largest gradient of each step, too.
+    Largest,
+    /// How many gradients exceed an edge; Inf and NaN do not matter.
+    Counts,
+}
+
 /// A loss scaler that can be replayed.
 #[derive(Debug)]
 pub struct ScalerSpec {
@@ -141,8 +161,8 @@ pub struct ScalerSpec {
     /// Whether the gradients are multiplied by 1/scale as f32, which is Inf up to a scale of 2^-128, and not
     /// divided.
     pub multiplies_by_inverse: bool,
-    /// Whether the rule looks at the size of the gradients and not only for Inf and NaN.
-    pub needs_amax: bool,
+    /// What the rule looks at.
+    pub looks_at: LooksAt,
     /// What can be set, with the defaults.
     pub parameters: &'static [Parameter],
     new: fn(&Settings) -> Box<dyn LossScaler>,

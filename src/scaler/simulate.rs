@@ -2,8 +2,9 @@
 
 use super::schedule::{Length, MOST_STEPS, Schedule};
 use super::trace::{Found, Trace};
-use super::{Event, ScalerSpec, Seen, Settings};
+use super::{EDGE, Event, LooksAt, ScalerSpec, Seen, Settings};
 use crate::format::exponent_of;
+use crate::stats::SourceStats;
 use crate::stats::scales::flushed;
 
 /// Applied steps in a row that end the warm-up.
@@ -195,7 +196,10 @@ pub fn simulate(
             let step = &trace.steps[turn.step];
             let scale = scaler.scale();
             let found = trace.at_scale(step, scale);
-            let event = scaler.update(Seen { found_inf: found.found_inf(), amax: step.amax() });
+            let edge = (setup.spec.looks_at == LooksAt::Counts)
+                .then(|| step.histogram.map(|histogram| counts(&trace.histograms[histogram as usize], scale)))
+                .flatten();
+            let event = scaler.update(Seen { found_inf: found.found_inf(), amax: step.amax(), edge });
             let scale_after = scaler.scale();
             let applied = !event.skips();
             let mut factor = 1.0;
@@ -329,6 +333,15 @@ impl Watch {
 
 fn exponent(scale: f64) -> i32 {
     if scale > 0.0 && scale.is_finite() { exponent_of(scale) } else { -1074 }
+}
+
+/// Number of finite values below the edge and from it on, at a scale that is a power of two.
+fn counts(source: &SourceStats, scale: f64) -> [u64; 2] {
+    let first = exponent_of(EDGE) - exponent(scale);
+    let upper =
+        source.binades.iter().filter(|(binade, _)| *binade >= first).map(|(_, binade)| binade.total());
+    let upper = upper.sum();
+    [source.finite() - upper, upper]
 }
 
 /// Share of the nonzero values of a histogram that are flushed to zero at `scale`; at a scale that is no power of

@@ -1,11 +1,11 @@
 //! Every scaler that can be replayed: one cited row each.
 
 use super::policy::{
-    apex, cerebras, chainer, colossalai, fairseq, flax, iteration, jmp, keras, megatron, mindspore, mxnet,
-    openseq2seq, paddle, torch,
+    als, apex, cerebras, chainer, colossalai, fairseq, flax, iteration, jmp, keras, megatron, mindspore,
+    mxnet, openseq2seq, paddle, torch,
 };
 use super::settings::Range;
-use super::{Float, Parameter, ScalerSpec};
+use super::{Float, LooksAt, Parameter, ScalerSpec};
 use crate::error::{Error, Result};
 
 /// No value: the framework's `None`.
@@ -59,7 +59,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[scale("scale", 1024.0)],
         new: apex::Static::start,
     },
@@ -71,7 +71,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: true,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 65536.0),
             above_one("growth_factor", 2.0),
@@ -89,7 +89,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: true,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 65536.0),
             above_one("growth_factor", 2.0),
@@ -107,7 +107,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: true,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 65536.0),
             above_one("growth_factor", 2.0),
@@ -125,7 +125,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: true,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 65536.0),
             above_one("growth_factor", 2.0),
@@ -144,7 +144,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: true,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 65536.0),
             above_one("growth_factor", 2.0),
@@ -163,7 +163,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: false,
         multiplies_by_inverse: true,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 65536.0),
             count("scale_window", 2000.0),
@@ -180,7 +180,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: false,
         multiplies_by_inverse: true,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[scale("loss_scale", 1.0)],
         new: apex::Static::apex,
     },
@@ -192,7 +192,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 4_294_967_296.0),
             positive("scale_factor", 2.0),
@@ -209,7 +209,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: true,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("initial_scale", 4_294_967_296.0),
             number("min_scale", 1.0),
@@ -228,7 +228,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 4_294_967_296.0),
             positive("scale_factor", 2.0),
@@ -247,7 +247,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: true,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 65536.0),
             positive("scale_factor", 2.0),
@@ -267,7 +267,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: true,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 65536.0),
             positive("scale_factor", 2.0),
@@ -287,7 +287,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: true,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 65536.0),
             positive("scale_factor", 2.0),
@@ -304,7 +304,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: true,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("initial_scale", 65536.0),
             above_one("growth_factor", 2.0),
@@ -324,7 +324,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 128.0),
             positive("scale_factor", 2.0),
@@ -343,7 +343,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 4.0),
             positive("scale_factor", 2.0),
@@ -362,7 +362,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: true,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_loss_scaling", 65536.0),
             above_one("incr_ratio", 2.0),
@@ -380,7 +380,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: true,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_loss_scaling", 32768.0),
             above_one("incr_ratio", 2.0),
@@ -398,7 +398,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[scale("initial_scale", 32768.0), count("dynamic_growth_steps", 2000.0)],
         new: keras::Keras3::start,
     },
@@ -410,7 +410,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("initial_scale", 32768.0),
             count("dynamic_growth_steps", 2000.0),
@@ -426,7 +426,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("initial_loss_scale", 32768.0),
             count("increment_period", 2000.0),
@@ -442,7 +442,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("loss_scale", 32768.0),
             positive("factor", 2.0),
@@ -459,7 +459,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("loss_scale", 32768.0),
             positive("factor", 2.0),
@@ -476,7 +476,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("scale", 65536.0),
             positive("growth_factor", 2.0),
@@ -494,7 +494,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 65536.0),
             count("scale_window", 2000.0),
@@ -510,7 +510,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_loss_scale", 16_777_216.0),
             positive("scale_factor", 2.0),
@@ -526,7 +526,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_loss_scale", 16_777_216.0),
             positive("scale_factor", 2.0),
@@ -542,7 +542,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("scale_value", 16_777_216.0),
             positive("scale_factor", 2.0),
@@ -558,7 +558,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 1.0),
             divisor("interval", 1000.0),
@@ -575,7 +575,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F64,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("loss_scale", 65536.0),
             count("up_scale_window", 2000.0),
@@ -592,7 +592,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             scale("init_scale", 32768.0),
             count("steps_per_increase", 2000.0),
@@ -610,7 +610,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: false,
+        looks_at: LooksAt::Flags,
         parameters: &[
             positive("step_factor", 2.0),
             divisor("step_window", 2000.0),
@@ -627,7 +627,7 @@ pub const SCALERS: &[ScalerSpec] = &[
         float: Float::F32,
         divides_by_new_scale: false,
         multiplies_by_inverse: false,
-        needs_amax: true,
+        looks_at: LooksAt::Largest,
         parameters: &[
             number("log_max", 16.0),
             below_one("beta1", 0.99),
@@ -637,6 +637,22 @@ pub const SCALERS: &[ScalerSpec] = &[
             number("scale_max", 16384.0),
         ],
         new: openseq2seq::LogMax::start,
+    },
+    ScalerSpec {
+        name: "als",
+        aliases: &["graphcore"],
+        about: "Graphcore automatic loss scaling: by the share of gradients above 2^13; no step is skipped",
+        source: "PopART: automatic loss scaling transform; the rule was read and not run",
+        float: Float::F32,
+        divides_by_new_scale: false,
+        multiplies_by_inverse: false,
+        looks_at: LooksAt::Counts,
+        parameters: &[
+            scale("init_scale", 1.0),
+            below_one("threshold_upper_count_proportion", 1e-7),
+            divisor("update_period", 1.0),
+        ],
+        new: als::Als::start,
     },
 ];
 

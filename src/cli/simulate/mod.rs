@@ -17,7 +17,7 @@ use crate::scaler::schedule::{Length, Schedule};
 use crate::scaler::simulate::{Setup, simulate};
 use crate::scaler::suggest::suggest;
 use crate::scaler::trace::Trace;
-use crate::scaler::{SCALERS, Settings};
+use crate::scaler::{LooksAt, SCALERS, Settings};
 
 pub(super) fn run(args: SimulateArgs) -> Result<Outcome> {
     if args.list {
@@ -90,21 +90,29 @@ fn setups(args: &SimulateArgs) -> Result<Vec<Setup>> {
     Ok(setups)
 }
 
-/// Leaves out scalers that look at magnitudes if the record has none.
+/// Leaves out scalers that look at more than the record has.
 fn leave_out(setups: &mut Vec<Setup>, trace: &Trace) -> Result<Option<String>> {
-    let known = trace.steps.iter().all(|step| !step.amax().is_nan() || step.nonfinite.is_some());
-    let lacks = |setup: &Setup| setup.spec.needs_amax && !known;
-    let without: Vec<&str> =
-        setups.iter().filter(|setup| lacks(setup)).map(|setup| setup.spec.name).collect();
+    let largest = trace.steps.iter().all(|step| !step.amax().is_nan() || step.nonfinite.is_some());
+    let counts = trace.steps.iter().all(|step| step.histogram.is_some());
+    let lacks = |setup: &Setup| match setup.spec.looks_at {
+        LooksAt::Flags => None,
+        LooksAt::Largest if largest => None,
+        LooksAt::Largest => {
+            Some("looks at the largest gradient of each step, which the record does not have")
+        }
+        LooksAt::Counts if counts => None,
+        LooksAt::Counts => Some("counts large gradients, for which it takes dumps of all"),
+    };
+    let without: Vec<String> = setups
+        .iter()
+        .filter_map(|setup| lacks(setup).map(|why| format!("{} {why}", setup.spec.name)))
+        .collect();
     if without.is_empty() {
         return Ok(None);
     }
-    let why = "looks at the largest gradient of each step, which the record does not have";
-    if setups.len() == without.len() {
-        return Err(Error::new(format!("{} {why}", without.join(", "))));
-    }
-    setups.retain(|setup| !lacks(setup));
-    Ok(Some(format!("without {}: it {why}", without.join(", "))))
+    let without = without.join("; ");
+    setups.retain(|setup| lacks(setup).is_none());
+    if setups.is_empty() { Err(Error::new(without)) } else { Ok(Some(format!("left out: {without}"))) }
 }
 
 fn options(args: &SimulateArgs) -> Options {

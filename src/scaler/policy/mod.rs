@@ -4,6 +4,7 @@
 //! Factors stay f64 until they meet the scale, as Python floats do. Where a framework rounds in between, its
 //! policy does so too.
 
+pub(super) mod als;
 pub(super) mod apex;
 pub(super) mod cerebras;
 pub(super) mod chainer;

@@ -129,7 +129,8 @@ impl LossScaler for LogMax {
             (true, _, true) => Event::Backoff,
             (true, _, false) => Event::Skip,
             (false, true, _) => Event::Grow,
-            (false, false, _) => Event::Clean,
+            (false, false, true) => Event::Shrink,
+            (false, false, false) => Event::Clean,
         }
     }
 
