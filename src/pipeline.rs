@@ -4,8 +4,10 @@
 //! and memory is bounded by threads × segments whatever the size of the file.
 
 mod blocks;
+mod scalers;
 
 pub use blocks::{block_shapes, run_blocks};
+pub use scalers::run_scalers;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;

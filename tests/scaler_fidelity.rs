@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use amp_inspect::scaler::run::Setup;
 use amp_inspect::scaler::schedule::{Gaps, Length, Schedule};
-use amp_inspect::scaler::simulate::{Setup, simulate};
+use amp_inspect::scaler::simulate::simulate;
 use amp_inspect::scaler::trace::{Evidence, FP32_GRADS, Join, Trace, read};
 use amp_inspect::scaler::{Settings, find};
 use regex::Regex;

@@ -4,7 +4,7 @@
 //! * `policy`: the rules, in the framework's own float type, one family a file;
 //! * [`trace`]: what was recorded of each step, in traces or in [`dumps`];
 //! * [`schedule`]: which recorded step each simulated one takes its gradients from;
-//! * [`simulate`](mod@simulate): the step loop;
+//! * [`simulate`](mod@simulate): the step loop; [`run`]: what came of it;
 //! * [`suggest`](mod@suggest): which constant scale would have served, and which start.
 //!
 //! A scaler sees of a step only whether its gradients were non-finite. Whether they would be at another scale
@@ -12,6 +12,7 @@
 
 pub mod dumps;
 mod policy;
+pub mod run;
 pub mod schedule;
 pub mod settings;
 pub mod simulate;

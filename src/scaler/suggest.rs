@@ -1,7 +1,8 @@
 //! Which scale would have served: the sweep over powers of two, and what follows from it.
 
+use super::run::{Run, Setup};
 use super::schedule::{Gaps, Length, Schedule};
-use super::simulate::{Run, Setup, simulate};
+use super::simulate::simulate;
 use super::trace::Trace;
 use super::{Settings, table};
 use crate::error::Result;

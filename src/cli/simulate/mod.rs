@@ -7,14 +7,19 @@ pub(super) use args::SimulateArgs;
 
 use args::Scalers;
 
+use std::num::NonZero;
+use std::thread;
+
 use super::Outcome;
+use super::args::OutputArgs;
 use super::output::{Outputs, complain};
 use super::progress::Progress;
 use crate::error::{Error, Result, escape};
+use crate::pipeline;
 use crate::report::number::Num;
 use crate::report::simulate::{Options, ScalersReport, SimulateReport};
+use crate::scaler::run::Setup;
 use crate::scaler::schedule::{Length, Schedule};
-use crate::scaler::simulate::{Setup, simulate};
 use crate::scaler::suggest::suggest;
 use crate::scaler::trace::Trace;
 use crate::scaler::{LooksAt, SCALERS, Settings};
@@ -33,10 +38,9 @@ pub(super) fn run(args: SimulateArgs) -> Result<Outcome> {
     let schedule = Schedule::new(&trace, args.gaps, length)?;
 
     let progress = Progress::of_steps(schedule.pass() * args.repeat * setups.len() as u64, args.output.quiet);
-    let runs: Vec<_> = setups
-        .iter()
-        .map(|setup| simulate(&trace, &schedule, setup, args.clip, |steps| progress.add(steps)))
-        .collect();
+    let runs = pipeline::run_scalers(&trace, &schedule, &setups, args.clip, threads(&args.output), |steps| {
+        progress.add(steps);
+    });
     progress.finish();
     let presumed = runs.iter().map(|run| run.totals.presumed).max().unwrap_or(0);
     notices.extend((presumed > 0).then(|| {
@@ -52,6 +56,11 @@ pub(super) fn run(args: SimulateArgs) -> Result<Outcome> {
     let incomplete = !report.problems.is_empty();
     outputs.write(&report, SimulateReport::terminal)?;
     Ok(if incomplete { Outcome::Incomplete } else { Outcome::Done })
+}
+
+/// How many threads to use.
+fn threads(output: &OutputArgs) -> NonZero<usize> {
+    output.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN)
 }
 
 /// The scalers that were named, each once, with what was set.

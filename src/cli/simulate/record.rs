@@ -1,8 +1,6 @@
 //! From the paths that were typed to a trace: made up, from traces, or from dumps.
 
-use std::num::NonZero;
 use std::path::Path;
-use std::thread;
 
 use regex::Regex;
 
@@ -130,12 +128,10 @@ fn from_dumps(args: &SimulateArgs) -> Result<Read> {
             }
         }
     }
-    let threads =
-        args.output.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN);
     let progress = Progress::new(tasks.iter().map(|task| task.info.bytes()).sum(), args.output.quiet);
     let plan = StatsPlan::new(Vec::new());
     let new = |info: &crate::tensor::TensorInfo| TensorAccumulator::new(&plan, &info.name);
-    let results = pipeline::run(&tasks, threads, new, |bytes| progress.add(bytes));
+    let results = pipeline::run(&tasks, super::threads(&args.output), new, |bytes| progress.add(bytes));
     progress.finish();
 
     let mut join = Join::new(args.format, fp32_grads(args), args.evidence);

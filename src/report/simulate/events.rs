@@ -3,7 +3,6 @@
 use super::model::{EventRow, SimulateReport};
 use crate::error::escape;
 use crate::report::number::{full, short};
-use crate::scaler::simulate::Happened;
 use crate::scaler::suggest::exact_log2;
 
 /// A scale: powers of two as such, anything else in four digits.
@@ -59,16 +58,9 @@ impl SimulateReport {
         positions.dedup();
         let total = positions.len() as u64;
         positions.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-        let mut columns: Vec<_> = self.runs.iter().map(|run| run.steps().peekable()).collect();
         let moments = positions.into_iter().map(|position| {
-            let at = |column: &mut std::iter::Peekable<_>| -> Option<EventRow> {
-                let mut found: Option<Happened> = None;
-                while let Some(step) = column.next_if(|step: &Happened| step.position <= position) {
-                    found = Some(step);
-                }
-                found.filter(|step| step.position == position).map(|step| self.event_row(&step))
-            };
-            Moment { position, rows: columns.iter_mut().map(at).collect() }
+            let rows = self.runs.iter().map(|run| run.at(position).map(|step| self.event_row(&step)));
+            Moment { position, rows: rows.collect() }
         });
         (moments.collect(), total)
     }

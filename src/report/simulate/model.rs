@@ -8,8 +8,9 @@ use crate::report::histogram::as_map;
 use crate::report::number::Num;
 use crate::report::{SCHEMA_VERSION, Tool};
 use crate::scaler::ScalerSpec;
+use crate::scaler::run::{Happened, Run};
 use crate::scaler::schedule::Schedule;
-use crate::scaler::simulate::{Happened, Run, flushed_share};
+use crate::scaler::simulate::flushed_share;
 use crate::scaler::suggest::Suggestion;
 use crate::scaler::trace::Trace;
 
@@ -383,17 +384,10 @@ impl SimulateReport {
 
     fn find_divergences(&self) -> Vec<Divergence> {
         let Some((first, others)) = self.runs.split_first() else { return Vec::new() };
-        let diverges = |other: &Run| {
-            let both = first.steps().zip(other.steps());
-            let apart = both.into_iter().find(|(a, b)| a.scale.to_bits() != b.scale.to_bits());
-            let shorter = first.totals.steps.min(other.totals.steps);
-            let ended = (first.totals.steps != other.totals.steps).then_some(shorter);
-            let position = apart.map(|(a, _)| a.position).or(ended);
-            Divergence {
-                first: first.setup.spec.name,
-                second: other.setup.spec.name,
-                step: position.map(|position| self.schedule.turn(position).number),
-            }
+        let diverges = |other: &Run| Divergence {
+            first: first.setup.spec.name,
+            second: other.setup.spec.name,
+            step: first.diverges(other).map(|position| self.schedule.turn(position).number),
         };
         others.iter().map(diverges).collect()
     }

@@ -6,7 +6,8 @@ use super::findings::LOWER_BOUND;
 use super::model::SimulateReport;
 use crate::report::number::{count, percent, plural, short};
 use crate::report::picture::{Anchor, Colour, Picture, TextStyle};
-use crate::scaler::simulate::{Run, flushed_share};
+use crate::scaler::run::Run;
+use crate::scaler::simulate::flushed_share;
 use crate::scaler::trace::Step;
 use crate::stats::scales::{MAX_FLUSHED_SHARE, flushed};
 
