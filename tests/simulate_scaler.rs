@@ -7,8 +7,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use amp_inspect::scaler::simulate::inverse;
-use amp_inspect::scaler::{LooksAt, SCALERS};
+use amp_inspect::format::find as find_format;
+use amp_inspect::report::Report;
+use amp_inspect::report::number::Num;
+use amp_inspect::report::simulate::{Options, Record, SimulateReport};
+use amp_inspect::scaler::run::Setup;
+use amp_inspect::scaler::schedule::{Gaps, Length, Schedule};
+use amp_inspect::scaler::simulate::{inverse, simulate};
+use amp_inspect::scaler::trace::{SYNTHETICS, Step, Trace};
+use amp_inspect::scaler::{LooksAt, SCALERS, ScalerSpec, Settings, find};
 use common::{amp_inspect, amp_inspect_at, gunzip, names_in, printed, refused};
 use serde_json::Value;
 
@@ -398,6 +405,58 @@ fn every_scaler_runs_and_every_output_is_written() {
     for output in [text.into_bytes(), read("x.md"), read("x.svg"), read("x.json")] {
         let said = String::from_utf8(output).unwrap().replace(['\n', ' '], "");
         assert_eq!(said.matches("givealowerboundonskips").count(), 1);
+    }
+}
+
+/// The report of a trace through some scalers, with nothing set.
+fn report(trace: &Trace, scalers: &[&ScalerSpec], length: Length) -> SimulateReport {
+    let schedule = Schedule::new(trace, Gaps::Hold, length).unwrap();
+    let run = |spec: &&'static ScalerSpec| {
+        let settings = Settings::defaults(spec);
+        simulate(trace, &schedule, &Setup { spec, settings }, None, |_| {})
+    };
+    let runs = scalers.iter().map(|spec| run(&find(spec.name).unwrap())).collect();
+    let options = Options {
+        format: "float16".into(),
+        gaps: "hold",
+        repeat: Some(1),
+        evidence: "all",
+        fp32_grads: String::new(),
+        unscale: Num(1.0),
+        clip: None,
+        all_steps: false,
+    };
+    let record = Record { inputs: vec!["run/".repeat(80)], ..Record::default() };
+    SimulateReport::new(options, record, trace.clone(), schedule, runs, None)
+}
+
+#[test]
+fn no_text_of_the_picture_overlaps_another_or_leaves_it() {
+    let all: Vec<&ScalerSpec> = SCALERS.iter().collect();
+    let float16 = find_format("float16").unwrap();
+    let mut steep = Trace::new(float16);
+    steep.steps = (0..3).map(|number| Step { nonfinite: Some(None), ..Step::new(number) }).collect();
+    let mut reports =
+        vec![report(&steep, &all[..1], Length::Passes(1)), report(&steep, &all[5..12], Length::Passes(500))];
+    for (_, kind, _) in SYNTHETICS {
+        for steps in [1, 2, 5000] {
+            let trace = kind.trace(steps, 1, float16);
+            reports.push(report(&trace, &all, Length::Passes(1)));
+            reports.push(report(&trace, &all[..3], Length::Passes(1)));
+        }
+    }
+    for report in reports {
+        let picture = report.picture().unwrap();
+        let (width, height) = picture.size();
+        let texts: Vec<_> =
+            picture.items().iter().filter_map(|item| Some((item, item.text_bounds()?))).collect();
+        for (index, (item, [left, top, right, bottom])) in texts.iter().enumerate() {
+            assert!(*left >= 0.0 && *top >= 0.0, "{item:?}");
+            assert!(*right <= width.into() && *bottom <= height.into(), "{item:?}");
+            for (other, [l, t, r, b]) in &texts[..index] {
+                assert!(right <= l || r <= left || bottom <= t || b <= top, "{item:?} on {other:?}");
+            }
+        }
     }
 }
 

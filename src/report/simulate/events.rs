@@ -19,9 +19,7 @@ pub(super) fn cell(row: &EventRow) -> String {
     let mut words = vec![scale_text(row.scale_after.0)];
     words.extend((!row.event.is_empty()).then(|| row.event.to_owned()));
     words.extend(row.corrupt.then(|| "corrupt".to_owned()));
-    words.extend(
-        (row.gradient_factor != 1.0).then(|| format!("gradient ×{}", full(row.gradient_factor.into()))),
-    );
+    words.extend((row.gradient_factor != 1.0).then(|| format!("(g×{})", full(row.gradient_factor.into()))));
     words.join(" ")
 }
 

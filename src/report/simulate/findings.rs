@@ -20,7 +20,7 @@ const MOST_VERDICTS: usize = 8;
 pub(super) fn findings(report: &SimulateReport) -> Vec<String> {
     let mut sentences = Vec::new();
     sentences.extend(nonfinite(report));
-    sentences.extend(report.scalers.iter().take(MOST_VERDICTS).map(|run| verdict(report, run)));
+    sentences.extend(report.scalers.iter().take(MOST_VERDICTS).map(verdict));
     let more = report.scalers.len().saturating_sub(MOST_VERDICTS);
     if more > 0 {
         sentences.push(format!("{} more in the table.", plural(more as u64, "scaler")));
@@ -53,7 +53,7 @@ fn nonfinite(report: &SimulateReport) -> Option<String> {
 }
 
 /// One sentence or two about how a scaler fared.
-fn verdict(report: &SimulateReport, run: &ScalerRun) -> String {
+fn verdict(run: &ScalerRun) -> String {
     let name = run.scaler;
     let skips = skips(run);
     let mut sentences = vec![match (&run.abort, run.steady_skip_pct) {
@@ -63,25 +63,33 @@ fn verdict(report: &SimulateReport, run: &ScalerRun) -> String {
             abort.error
         ),
         (None, None) => format!("{name} never settles: {skips} and no 10 applied steps follow each other."),
-        (None, Some(Num(share))) if run.skipped == 0 => {
-            debug_assert!(share == 0.0);
-            let unused = report.record.has_histograms || run.last_scale != run.first_scale;
-            let room = if unused { "" } else { ", and the scale never changes" };
+        (None, Some(_)) if run.skipped == 0 => {
+            let same = run.smallest_scale == run.largest_scale;
+            let room = if same { ", and the scale never changes" } else { "" };
             format!("{name} skips nothing{room}.")
         }
         (None, Some(Num(share))) if share > MANY_SKIPS_PCT => format!(
             "{name} is too high for this run: {skips}, {} % of the steps after the warm-up.",
             short(share, 3)
         ),
+        (None, Some(_)) if run.skipped_nonfinite > 0 => format!("{name} goes on: {skips}."),
         (None, Some(_)) => format!("{name} serves: {skips}."),
     }];
     let (skipped, other) = (run.skipped_nonfinite, run.skipped - run.skipped_nonfinite);
-    if skipped > 0 && run.abort.is_some() {
+    if skipped > 0 {
+        let to = match run.abort {
+            None => format!(", down to {}", scale_text(run.smallest_scale.0)),
+            Some(_) => String::new(),
+        };
         sentences.push(format!(
-            "{} of its skips are of steps that no scale helps, {} of steps at too high a scale.",
+            "Of its skips {} are of steps that no scale helps, which take the scale down all the same{to}; {} are at too \
+             high a scale.",
             count(skipped),
             count(other)
         ));
+    }
+    if let Some(Num(share)) = run.mean_underflow_pct {
+        sentences.push(format!("In applied steps {} % of the nonzero values underflow.", short(share, 3)));
     }
     if run.at_floor > 0 && run.abort.is_none() {
         sentences.push(format!(

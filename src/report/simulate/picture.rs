@@ -17,6 +17,10 @@ const MARGIN: f64 = 40.0;
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 940.0;
 const TOP: f64 = 116.0;
+/// Height of a scaler in the legend.
+const LEGEND: f64 = 36.0;
+/// Least height of the main panel.
+const PANEL: f64 = 430.0;
 /// Height of a strip of skipped steps.
 const STRIP: f64 = 20.0;
 /// Height of the panel of underflow.
@@ -46,8 +50,11 @@ pub(super) fn picture(report: &SimulateReport) -> Picture {
     let runs = &report.runs[..report.runs.len().min(MOST)];
     let shares = report.record.has_histograms && !runs.is_empty();
     let below = STRIP * runs.len() as f64 + if shares { SHARES + 40.0 } else { 0.0 } + 110.0;
-    let plot = Plot::new(report, runs, f64::from(HEIGHT) - below);
-    let mut picture = Picture::new(WIDTH, HEIGHT);
+    // The main panel keeps its height, whatever is below it, and the legend has room beside it.
+    let panel = PANEL.max(LEGEND * runs.len() as f64 + 70.0);
+    let height = (TOP + panel + below).max(HEIGHT.into());
+    let plot = Plot::new(report, runs, height - below);
+    let mut picture = Picture::new(WIDTH, height as u32);
     head(&mut picture, report);
     plot.band(&mut picture, report);
     plot.axes(&mut picture);
@@ -63,7 +70,7 @@ pub(super) fn picture(report: &SimulateReport) -> Picture {
     if shares {
         plot.shares(&mut picture, report, runs, y + 30.0);
     }
-    picture.text((MARGIN, f64::from(HEIGHT) - 18.0), LOWER_BOUND, NOTE.coloured(AXIS));
+    picture.text((MARGIN, height - 18.0), LOWER_BOUND, NOTE.coloured(AXIS));
     picture
 }
 
@@ -72,9 +79,12 @@ fn head(picture: &mut Picture, report: &SimulateReport) {
     let record = &report.record;
     let room = f64::from(WIDTH) - 2.0 * MARGIN;
     let subject = match (&record.synthetic, record.inputs.as_slice()) {
-        (Some(kind), _) => format!("Synthetic record, not a training ({kind})"),
-        (None, [first]) => title.fit(first, room),
-        (None, inputs) => plural(inputs.len() as u64, "file"),
+        (Some(kind), _) => title.fit(&format!("Synthetic record, not a training ({kind})"), room),
+        (None, [first, others @ ..]) => {
+            let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+            title.fit(first, room - title.width(&more)) + &more
+        }
+        (None, []) => "No input".to_owned(),
     };
     picture.text((MARGIN, 48.0), &subject, title);
     let mut facts = vec![plural(record.steps, "recorded step")];
@@ -199,12 +209,11 @@ impl Plot {
         picture.text((LEFT - 8.0, TOP - 12.0), "loss scale", style.coloured(AXIS));
         picture.line(&[(LEFT, self.bottom), (RIGHT, self.bottom)], 1.0, AXIS);
         let style = NOTE.anchored(Anchor::Middle);
-        let ticks = self.steps.min(6);
-        for tick in 0..=ticks {
-            let position = (self.steps * tick / ticks).min(self.steps - 1);
-            let x = self.x(position as f64);
+        let (first, last) = if self.numbered { (self.first, self.last) } else { (0, self.steps - 1) };
+        let pitch = step_pitch(last - first);
+        for number in (first.div_ceil(pitch)..=last / pitch).map(|multiple| multiple * pitch) {
+            let x = self.x((number - first) as f64);
             picture.line(&[(x, self.bottom), (x, self.bottom + 5.0)], 1.0, AXIS);
-            let number = if self.numbered { self.first + position } else { position };
             picture.text((x, self.bottom + 20.0), &count(number), style);
         }
         let what = if self.numbered {
@@ -212,7 +221,7 @@ impl Plot {
         } else {
             format!("steps simulated ({} to {})", count(self.first), count(self.last))
         };
-        picture.text((RIGHT + 44.0, self.bottom + 20.0), &what, NOTE.coloured(AXIS));
+        picture.text((RIGHT + 52.0, self.bottom + 20.0), &what, NOTE.coloured(AXIS));
     }
 
     fn trajectory(&self, picture: &mut Picture, run: &Run, index: usize) {
@@ -260,7 +269,7 @@ impl Plot {
             };
             let ends_colour = if run.abort().is_some() { ALARM } else { AXIS };
             picture.text((x + 30.0, y + 15.0), &ends, NOTE.coloured(ends_colour));
-            y += 36.0;
+            y += LEGEND;
         }
         if report.runs.len() > MOST {
             let more = format!("{} more not drawn", report.runs.len() - MOST);
@@ -339,6 +348,13 @@ impl Plot {
         picture.text((RIGHT + 20.0, top + 10.0), "underflow at the scale", NOTE);
         picture.text((RIGHT + 20.0, top + 25.0), "in force, of the nonzero values", NOTE.coloured(AXIS));
     }
+}
+
+/// Distance of ticks: 1, 2 or 5 times a power of ten, so that there are at most eight.
+fn step_pitch(span: u64) -> u64 {
+    let powers = (0..19).map(|exponent| 10_u64.pow(exponent));
+    let mut pitches = powers.flat_map(|power| [1, 2, 5].map(|times| times * power));
+    pitches.find(|pitch| span / pitch < 8).unwrap_or(u64::MAX)
 }
 
 fn log2(scale: f64) -> f64 {

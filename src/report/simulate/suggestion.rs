@@ -53,7 +53,12 @@ impl SuggestionRow {
     pub(super) fn shown(&self) -> impl Iterator<Item = &SweepRow> {
         const AROUND: i32 = 3;
         let largest = self.largest_log2.unwrap_or(0);
-        let first = self.smallest_log2.map_or(largest - 4 * AROUND, |smallest| smallest - AROUND);
+        let lost = self.sweep.iter().any(|row| row.underflow_pct.is_some());
+        let first = match self.smallest_log2 {
+            Some(smallest) => smallest - AROUND,
+            None if lost => largest - 4 * AROUND,
+            None => largest - AROUND,
+        };
         let shown = first.max(largest - 8 * AROUND)..=largest + AROUND;
         self.sweep.iter().filter(move |row| shown.contains(&row.log2))
     }

@@ -13,6 +13,8 @@ use crate::report::number::{count, plural, short};
 use crate::report::style::View;
 use crate::report::table::{Align, Table, shorten, wrap, wrap_words, write_lines};
 
+/// Widths that the column of tensors at fault can have.
+const CAUSES: [usize; 3] = [32, 22, 15];
 /// Most tensors made in float32 that are named.
 const NAMED: usize = 6;
 
@@ -152,11 +154,19 @@ impl SimulateReport {
         }
         let what = if self.all_steps { "each step" } else { "steps at which something happens" };
         writeln!(out, "{}", view.paint.dim(&format!("{what}: scale of the next step and event")))?;
-        let wide = self.side_by_side(&moments);
-        let fits = wide.lines(usize::MAX / 2).iter().all(|line| line.width() <= view.width);
-        let lines =
-            if fits { wide.lines(view.width) } else { self.one_below_the_other(&moments, view.width) };
+        // Names of tensors give way before the scalers do.
+        let fits = |lines: &Vec<String>| lines.iter().all(|line| line.width() <= view.width);
+        let mut wide = CAUSES.iter().map(|&width| self.side_by_side(&moments, width).lines(usize::MAX / 2));
+        let lines = wide.find(fits).unwrap_or_else(|| self.one_below_the_other(&moments, view.width));
         write_lines(&lines, view, out)?;
+        if moments
+            .iter()
+            .flat_map(|moment| moment.rows.iter().flatten())
+            .any(|row| row.gradient_factor != 1.0)
+        {
+            let legend = "(g×0.5): the applied gradient is 0.5 of the true one";
+            writeln!(out, "{}", view.paint.dim(legend))?;
+        }
         let more = total - moments.len() as u64;
         if more > 0 {
             let all = format!("… {} more; --top 0 shows all {}", count(more), count(total));
@@ -165,7 +175,7 @@ impl SimulateReport {
         Ok(())
     }
 
-    fn side_by_side(&self, moments: &[Moment]) -> Table {
+    fn side_by_side(&self, moments: &[Moment], causes_width: usize) -> Table {
         let scalers = self.scalers.iter().map(|run| (run.scaler, Align::Left));
         let heads = [("step", Align::Right)].into_iter().chain(scalers);
         let figures = [("headroom bits", Align::Right), ("tensor at fault", Align::Left)];
@@ -178,7 +188,7 @@ impl SimulateReport {
             let headroom = moment.rows.first().and_then(|row| row.as_ref()?.headroom_log2);
             let headroom = one.then(|| headroom.map_or("–".to_owned(), |bits| short(bits.0, 3)));
             let causes = moment.rows.iter().flatten().map(cause).find(|cause| !cause.is_empty());
-            let cause = shorten(&causes.unwrap_or_default(), 32);
+            let cause = shorten(&causes.unwrap_or_default(), causes_width);
             table.row(std::iter::once(number).chain(cells).chain(headroom).chain([cause]));
         }
         table
@@ -205,8 +215,9 @@ impl SimulateReport {
         let Some(found) = &self.suggestion else { return Ok(()) };
         writeln!(out)?;
         writeln!(out, "{}", view.paint.dim("constant scales"))?;
-        let heads = ["scale", "overflowing steps", "underflow %"];
-        let mut table = Table::new(heads.iter().map(|head| (*head, Align::Right)).chain([("", Align::Left)]));
+        let lost = self.record.has_histograms;
+        let heads = ["scale", "overflowing steps", "underflow %"].into_iter().take(if lost { 3 } else { 2 });
+        let mut table = Table::new(heads.map(|head| (head, Align::Right)).chain([("", Align::Left)]));
         for row in found.shown() {
             let safe = found.largest_log2.is_some_and(|largest| row.log2 <= largest)
                 && found.smallest_log2.is_some_and(|smallest| row.log2 >= smallest);
@@ -215,8 +226,9 @@ impl SimulateReport {
                 (true, false) => "safe",
                 (false, false) => "",
             };
-            let lost = row.underflow_pct.map_or("–".to_owned(), |share| short(share.0, 3));
-            table.row([format!("2^{}", row.log2), count(row.overflow_steps), lost, note.to_owned()]);
+            let share = row.underflow_pct.filter(|_| lost).map(|share| short(share.0, 3));
+            let figures = [format!("2^{}", row.log2), count(row.overflow_steps)];
+            table.row(figures.into_iter().chain(share).chain([note.to_owned()]));
         }
         write_lines(&table.lines(view.width), view, out)
     }

@@ -19,9 +19,9 @@ pub enum Synthetic {
 /// Every made-up record: name, kind, what it is.
 pub const SYNTHETICS: &[(&str, Synthetic, &str)] = &[
     ("decay", Synthetic::Decay, "gradients shrink from about 2^4 to 2^-8"),
-    ("bursts", Synthetic::Bursts, "the same, with one step in 150 up to 2^10 times larger"),
+    ("bursts", Synthetic::Bursts, "as decay, with one step in 150 up to 2^10 times larger"),
     ("level-shift", Synthetic::LevelShift, "gradients grow by 2^8 half-way through"),
-    ("nan-burst", Synthetic::NanBurst, "one stretch of 20 steps with NaN, whatever the scale"),
+    ("nan-burst", Synthetic::NanBurst, "as decay, with 20 steps of NaN in the middle"),
 ];
 
 impl Synthetic {
