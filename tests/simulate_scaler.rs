@@ -14,7 +14,7 @@ use amp_inspect::report::simulate::{Options, Record, SimulateReport};
 use amp_inspect::scaler::run::Setup;
 use amp_inspect::scaler::schedule::{Gaps, Length, Schedule};
 use amp_inspect::scaler::simulate::{inverse, simulate};
-use amp_inspect::scaler::trace::{SYNTHETICS, Step, Trace};
+use amp_inspect::scaler::trace::{Evidence, FP32_GRADS, Join, SYNTHETICS, Step, Trace, read};
 use amp_inspect::scaler::{LooksAt, SCALERS, ScalerSpec, Settings, find};
 use common::{amp_inspect, amp_inspect_at, gunzip, names_in, printed, refused};
 use serde_json::Value;
@@ -242,6 +242,41 @@ fn a_bad_trace_gets_one_sentence() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("line 2 is no JSON object: EOF while parsing"), "{said}");
     assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]));
+}
+
+#[test]
+fn no_bytes_make_the_reader_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.csv");
+    let tensors = std::fs::read_to_string(GPT.replace(".csv", ".tensors.csv")).unwrap();
+    let head: String = tensors.lines().take(3).map(|line| format!("{line}\n")).collect();
+    let json = "{\"step\":3,\"found_inf\":false,\"amax\":{\"a\":0.5}}\n{\"step\":4,\"found_inf\":true}\n";
+    let mut random = common::Random(6);
+    let float16 = find_format("float16").unwrap();
+    let all = regex::Regex::new(FP32_GRADS).unwrap();
+    let mut tried = 0;
+    for text in [&head[..], json, "step,found_inf,scale\n0,1,65536\n1,0,32768\n"] {
+        for cut in 0..text.len().min(2000) {
+            let mut bytes = text.as_bytes()[..if cut % 2 == 0 { cut } else { text.len() }].to_vec();
+            if cut % 2 == 1 {
+                for _ in 0..3 {
+                    let at = (random.bits() % bytes.len() as u64) as usize;
+                    bytes[at] = random.bits() as u8;
+                }
+            }
+            std::fs::write(&path, &bytes).unwrap();
+            let mut join = Join::new(float16, all.clone(), Evidence::All);
+            if read(&path, &[], &mut join).is_ok() {
+                let (trace, _) = join.finish();
+                let schedule = Schedule::new(&trace, Gaps::Skip, Length::Passes(1)).unwrap();
+                let spec = find("torch").unwrap();
+                let setup = Setup { spec, settings: Settings::defaults(spec) };
+                simulate(&trace, &schedule, &setup, None, |_| {});
+            }
+            tried += 1;
+        }
+    }
+    assert!(tried > 2000, "{tried}");
 }
 
 #[test]

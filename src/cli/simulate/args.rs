@@ -61,7 +61,7 @@ pub(in crate::cli) struct SimulateArgs {
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Scalers")]
     pub(super) set: Vec<String>,
     /// List every scaler with its parameters, defaults and source
-    #[arg(long, exclusive = true, help_heading = "Scalers")]
+    #[arg(long, conflicts_with = "paths", help_heading = "Scalers")]
     pub(super) list: bool,
     /// Format that the scaled gradients are made in
     #[arg(long, value_name = "FORMAT", default_value = "float16", value_parser = format_name, help_heading = "Scalers")]

@@ -45,7 +45,8 @@ impl SimulateReport {
         let subject = match (&record.synthetic, record.inputs.as_slice()) {
             (Some(kind), _) => format!("SYNTHETIC record, not a training ({})", escape(kind)),
             (None, [only]) => escape(only),
-            (None, inputs) => format!("{} files", inputs.len()),
+            (None, [first, others @ ..]) => format!("{} and {} more", escape(first), others.len()),
+            (None, []) => "no input".to_owned(),
         };
         let mut facts = vec![match record.steps {
             1 => format!("one step, {}", record.first_step),

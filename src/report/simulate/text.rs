@@ -40,15 +40,16 @@ impl SimulateReport {
     /// recorded (1) or repeats one that was (0).
     pub(super) fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut csv = csv::Writer::from_writer(out);
-        let heads = ["scaler"].into_iter().chain(COLUMNS.iter().map(|(head, _)| *head));
+        let (step, others) = (COLUMNS[0], &COLUMNS[1..]);
+        let heads = [step.0, "scaler"].into_iter().chain(others.iter().map(|(head, _)| *head));
         csv.write_record(heads.chain(["recorded"])).map_err(io::Error::other)?;
         for run in &self.runs {
-            for step in run.steps() {
-                let row = self.event_row(&step);
-                let recorded = self.schedule.is_recorded(&self.trace, self.schedule.turn(step.position));
-                let cells = COLUMNS.iter().map(|(_, figure)| figure(&row));
-                let name = std::iter::once(run.setup.spec.name.to_owned());
-                let record = name.chain(cells).chain([u8::from(recorded).to_string()]);
+            for happened in run.steps() {
+                let row = self.event_row(&happened);
+                let recorded = self.schedule.is_recorded(&self.trace, self.schedule.turn(happened.position));
+                let first = [(step.1)(&row), run.setup.spec.name.to_owned()];
+                let cells = others.iter().map(|(_, figure)| figure(&row));
+                let record = first.into_iter().chain(cells).chain([u8::from(recorded).to_string()]);
                 csv.write_record(record).map_err(io::Error::other)?;
             }
         }
