@@ -353,6 +353,11 @@ fn bad_input_is_refused() {
          missing ones out",
     );
     printed(amp_inspect(&["simulate-scaler", path, "-q", "--gaps", "skip"]));
+    let endless = folder.path().join("endless.csv");
+    std::fs::write(&endless, "step,found_inf\n0,".to_owned() + &"1".repeat(20_000_000)).unwrap();
+    let endless = endless.to_str().unwrap();
+    let sentence = "cannot read the file: a line is longer than the 16777216 bytes that are read";
+    refused(&["simulate-scaler", endless], &format!("{endless}: {sentence}"));
     let unknown = amp_inspect(&["simulate-scaler", GPT, "--scaler", "deepspeed@1"]);
     let said = String::from_utf8(unknown.stderr).unwrap();
     assert!(said.contains("there are deepspeed, deepspeed@<=0.17.0, deepspeed-stage0"), "{said}");
@@ -376,6 +381,30 @@ fn a_scaler_that_aborts_stops_alone() {
     // Torch's scale is 0 after 166 overflows.
     let at_floor = report["scalers"][0]["at_floor"].as_u64().unwrap();
     assert_eq!(at_floor, 1200 - 166);
+}
+
+#[test]
+fn updates_that_the_test_does_not_see_are_told() {
+    // 144 overflows take torch's scale from 2^16 to 2^-128, where 1/scale is Inf in float32.
+    let folder = tempfile::tempdir().unwrap();
+    let run = |overflows: u64, scaler: &str| {
+        let path = folder.path().join("run.csv");
+        let rows: String =
+            (0..overflows + 10).map(|step| format!("{step},{}\n", u8::from(step < overflows))).collect();
+        std::fs::write(&path, format!("step,found_inf\n{rows}")).unwrap();
+        let arguments = ["simulate-scaler", path.to_str().unwrap(), "-q", "--scaler", scaler, "--json"];
+        let report: Value = serde_json::from_str(&printed(amp_inspect(&arguments))).unwrap();
+        let run = &report["scalers"][0];
+        (run["corrupt"].as_u64().unwrap(), run["applied_nonfinite"].as_u64().unwrap())
+    };
+    assert_eq!(run(143, "torch"), (0, 0));
+    assert_eq!(run(144, "torch"), (10, 0));
+    // Keras divides: it goes wrong at a scale of 0, which XLA makes of a subnormal one.
+    assert_eq!(run(141, "keras"), (0, 0));
+    assert_eq!(run(142, "keras"), (10, 0));
+    // Flax sees 0/0 and skips.
+    assert_eq!(run(200, "flax"), (0, 0));
+    assert_eq!(run(3, "apex-static"), (0, 3));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Dumped gradients → the steps of a trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use super::trace::{Join, Recorded, Step};
@@ -38,12 +38,15 @@ pub struct Dumps {
     /// What the stored gradients are to be divided by.
     unscale: f64,
     steps: BTreeMap<u64, (Step, SourceStats, f64)>,
+    seen: HashSet<(u64, u32)>,
+    /// Tensors that a step had already: of other ranks, or copies. All count.
+    pub repeated: u64,
 }
 
 impl Dumps {
     /// No dump yet. Stored gradients are `unscale` times the true ones.
     pub fn new(unscale: f64) -> Self {
-        Self { unscale, steps: BTreeMap::new() }
+        Self { unscale, steps: BTreeMap::new(), seen: HashSet::new(), repeated: 0 }
     }
 
     /// Whether shares of flushed values can be told: only a power of two leaves the binades whole.
@@ -55,6 +58,7 @@ impl Dumps {
     pub fn add(&mut self, number: u64, name: &str, stored: &SourceStats, join: &mut Join) {
         let index = join.tensor(name);
         let single = join.is_single(index);
+        self.repeated += u64::from(!self.seen.insert((number, index)));
         let (step, low, squares) =
             self.steps.entry(number).or_insert_with(|| (Step::new(number), SourceStats::default(), 0.0));
         if stored.nan + stored.inf() > 0 {

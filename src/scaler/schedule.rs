@@ -123,7 +123,8 @@ impl Schedule {
     fn number(&self, pass: u64, step: usize, within: u64) -> u64 {
         let span = self.numbers.last().map_or(0, |last| last - self.first + 1);
         let inside = self.numbers[step] + within - self.starts[step];
-        inside + pass * span
+        // Numbers of far repetitions of a record with a wide gap may not fit.
+        inside.saturating_add(pass.saturating_mul(span))
     }
 
     /// The steps of pass number `pass`, in order.

@@ -86,7 +86,7 @@ impl Parameter {
         self.range.contains(value).then_some(value)
     }
 
-    /// A value as [`parse`](Self::parse) reads it.
+    /// A value as it can be typed.
     pub fn text(&self, value: f64) -> String {
         let power = (0..127).find(|&k| k > 9 && value == 2_f64.powi(k));
         match (self.range, power) {

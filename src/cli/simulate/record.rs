@@ -145,6 +145,12 @@ fn from_dumps(args: &SimulateArgs) -> Result<Read> {
     if !dumps.has_histograms() {
         notices.push("what underflows is not known: --unscale is no power of two".into());
     }
+    if dumps.repeated > 0 {
+        let many = dumps.repeated;
+        notices.push(format!(
+            "{many} tensors are in more than one file of their step, as ranks and copies are: all count"
+        ));
+    }
     dumps.finish(&mut join);
     let (trace, single) = join.finish();
     if trace.steps.is_empty() {

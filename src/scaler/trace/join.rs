@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use regex::Regex;
 
+use super::super::schedule::MOST_STEPS;
 use super::{Recorded, Role, Step, TensorIndex, Trace};
 use crate::format::FormatSpec;
 
@@ -163,6 +164,9 @@ impl Join {
 
     /// Adds a row of the file at hand.
     pub(super) fn push(&mut self, row: &Row) -> Result<(), String> {
+        if self.file.len() as u64 >= MOST_STEPS {
+            return Err(format!("there are more than the {MOST_STEPS} steps that are read"));
+        }
         let step = self.step(row);
         match self.file.last() {
             Some(last) if last.number == step.number => {

@@ -1,7 +1,7 @@
 //! Traces in files: CSV (comma, semicolon or tab) and JSON lines.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read as _};
+use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use serde_json::Value;
@@ -11,7 +11,7 @@ use super::join::{Join, Row};
 use super::{Column, Role};
 use crate::error::{Error, Result, escape};
 
-/// Longest line of JSON that is read.
+/// Longest line that is read.
 const LONGEST_LINE: u64 = 1 << 24;
 
 /// Reads the trace `path` into `join`. `mapped` has the columns named by the user, as `role=name`. Gives what is
@@ -25,10 +25,13 @@ pub fn read(path: &Path, mapped: &[String], join: &mut Join) -> Result<Vec<Strin
 }
 
 fn read_file(path: &Path, mapped: &[String], join: &mut Join) -> Result<Vec<String>> {
-    let failed = |error: std::io::Error| Error::io("cannot open the file", &error);
+    let failed = |error: io::Error| Error::io("cannot open the file", &error);
     let metadata = std::fs::metadata(path).map_err(failed)?;
     if metadata.is_dir() {
-        return Err(failed(std::io::ErrorKind::IsADirectory.into()));
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    if !metadata.is_file() {
+        return Err(Error::new("is a pipe, socket or device; a trace is a regular file"));
     }
     let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
     let first = file.fill_buf().map_err(|error| Error::io("cannot read the file", &error))?;
@@ -43,8 +46,10 @@ fn read_csv(mut file: BufReader<File>, mapped: &[String], join: &mut Join) -> Re
     let head = first.split(|&byte| byte == b'\n').next().unwrap_or(first);
     let count = |delimiter: &u8| head.iter().filter(|byte| *byte == delimiter).count();
     let delimiter = [b',', b'\t', b';'].into_iter().rev().max_by_key(count).unwrap_or(b',');
-    let mut reader =
-        csv::ReaderBuilder::new().delimiter(delimiter).trim(csv::Trim::Headers).from_reader(file);
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(delimiter)
+        .trim(csv::Trim::Headers)
+        .from_reader(ShortLines { file, len: 0 });
     let heads = reader.byte_headers().map_err(|error| csv_error(&error))?;
     let heads: Vec<String> = heads.iter().map(|head| String::from_utf8_lossy(head).into_owned()).collect();
     let columns = Columns::new(&heads, mapped, join)?;
@@ -60,7 +65,32 @@ fn read_csv(mut file: BufReader<File>, mapped: &[String], join: &mut Join) -> Re
     columns.finish(row, join)
 }
 
+/// Refuses lines without an end before they fill the memory.
+struct ShortLines {
+    file: BufReader<File>,
+    len: u64,
+}
+
+impl io::Read for ShortLines {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        match buffer[..read].iter().rposition(|&byte| byte == b'\n') {
+            Some(newline) => self.len = (read - newline) as u64,
+            None => self.len += read as u64,
+        }
+        if self.len > LONGEST_LINE {
+            return Err(io::Error::other(format!(
+                "a line is longer than the {LONGEST_LINE} bytes that are read"
+            )));
+        }
+        Ok(read)
+    }
+}
+
 fn csv_error(error: &csv::Error) -> Error {
+    if let csv::ErrorKind::Io(error) = error.kind() {
+        return Error::io("cannot read the file", error);
+    }
     if let csv::ErrorKind::UnequalLengths { pos, expected_len, len } = error.kind() {
         let line = pos.as_ref().map_or(0, csv::Position::line);
         return Error::new(format!("line {line} has {len} fields where the head has {expected_len}"));
