@@ -167,6 +167,42 @@ fn dumps_are_a_record_too() {
 }
 
 #[test]
+fn scaled_dumps_are_divided_by_the_scale_they_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |step: u32, facts: &str, values: [f32; 2]| {
+        let header = format!(
+            r#"{{"__metadata__":{{"step":"{step}"{facts}}},"w":{{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}}}"#
+        );
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.as_bytes());
+        bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        std::fs::write(folder.path().join(format!("{step}.safetensors")), bytes).unwrap();
+    };
+    let run = || {
+        let path = folder.path().to_str().unwrap();
+        amp_inspect(&["simulate-scaler", path, "--unscale", "recorded", "--suggest", "--json", "-q"])
+    };
+    write(3, r#","loss_scale":"1024""#, [512.0, 1.0]);
+    write(4, r#","loss_scale":"4096.0""#, [-512.0, 1.0]);
+    // 0.5·2^16 fits, 0.5·2^17 does not; at step 4 it is an eighth.
+    let report: Value = serde_json::from_str(&printed(run())).unwrap();
+    assert_eq!(report["suggestion"]["largest_log2"], 16);
+    // An Inf says that 4096 was too much.
+    write(4, r#","loss_scale":"4096.0""#, [f32::INFINITY, 1.0]);
+    let report: Value = serde_json::from_str(&printed(run())).unwrap();
+    assert_eq!(report["suggestion"]["largest_log2"], 11);
+    assert_eq!(report["record"]["nonfinite"], 0);
+    write(5, "", [1.0, 1.0]);
+    let output = run();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.ends_with("5.safetensors: does not record its loss scale: its metadata has no loss_scale\n"),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn json_lines_say_the_same_as_csv() {
     let folder = tempfile::tempdir().unwrap();
     let csv = "step,found_inf,scale,amax:a,amax:b\n3,0,65536,0.5,0.25\n4,1,65536,2,0.5\n6,0,32768,inf,0.5\n";
@@ -486,7 +522,7 @@ fn report(trace: &Trace, scalers: &[&ScalerSpec], length: Length) -> SimulateRep
         repeat: Some(1),
         evidence: "all",
         fp32_grads: String::new(),
-        unscale: Num(1.0),
+        unscale: Some(Num(1.0)),
         clip: None,
         all_steps: false,
     };

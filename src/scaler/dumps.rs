@@ -32,45 +32,51 @@ fn step_in_name(name: &str) -> Option<u64> {
     })
 }
 
+impl Default for Dumps {
+    fn default() -> Self {
+        Self { steps: BTreeMap::new(), seen: HashSet::new(), repeated: 0, has_histograms: true }
+    }
+}
+
+/// The loss scale that a dump says its gradients are multiplied by.
+pub fn recorded_scale(metadata: &[(String, String)]) -> Option<f64> {
+    let names = ["loss_scale", "grad_scale", "scale"];
+    let value = names.iter().find_map(|name| metadata.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)));
+    value
+        .and_then(|(_, value)| value.trim().parse().ok())
+        .filter(|scale: &f64| *scale > 0.0 && scale.is_finite())
+}
+
 /// Collects the tensors of all dumps, step by step.
 #[derive(Debug)]
 pub struct Dumps {
-    /// What the stored gradients are to be divided by.
-    unscale: f64,
     steps: BTreeMap<u64, (Step, SourceStats, f64)>,
     seen: HashSet<(u64, u32)>,
     /// Tensors that a step had already: of other ranks, or copies. All count.
     pub repeated: u64,
+    /// Whether shares of flushed values can be told: scales that are powers of two leave the binades whole.
+    pub has_histograms: bool,
 }
 
 impl Dumps {
-    /// No dump yet. Stored gradients are `unscale` times the true ones.
-    pub fn new(unscale: f64) -> Self {
-        Self { unscale, steps: BTreeMap::new(), seen: HashSet::new(), repeated: 0 }
-    }
-
-    /// Whether shares of flushed values can be told: only a power of two leaves the binades whole.
-    pub fn has_histograms(&self) -> bool {
-        pow2(exponent_of(self.unscale)) == self.unscale
-    }
-
-    /// Adds one tensor of a step.
-    pub fn add(&mut self, number: u64, name: &str, stored: &SourceStats, join: &mut Join) {
+    /// Adds one tensor of step `number`. Its gradients are stored as `scale` times the true ones.
+    pub fn add(&mut self, number: u64, name: &str, stored: &SourceStats, scale: f64, join: &mut Join) {
+        self.has_histograms &= pow2(exponent_of(scale)) == scale;
         let index = join.tensor(name);
         let single = join.is_single(index);
         self.repeated += u64::from(!self.seen.insert((number, index)));
         let (step, low, squares) =
             self.steps.entry(number).or_insert_with(|| (Step::new(number), SourceStats::default(), 0.0));
         if stored.nan + stored.inf() > 0 {
-            if self.unscale == 1.0 {
+            if scale == 1.0 {
                 step.nonfinite.get_or_insert(Some(index));
             } else {
-                step.recorded = Some(Recorded { scale: self.unscale, found_inf: true, tensor: Some(index) });
+                step.recorded = Some(Recorded { scale, found_inf: true, tensor: Some(index) });
             }
-        } else if self.unscale != 1.0 && step.recorded.is_none() {
-            step.recorded = Some(Recorded { scale: self.unscale, found_inf: false, tensor: None });
+        } else if scale != 1.0 && step.recorded.is_none() {
+            step.recorded = Some(Recorded { scale, found_inf: false, tensor: None });
         }
-        let true_ = unscaled(stored, self.unscale);
+        let true_ = unscaled(stored, scale);
         if let Some(amax) = true_.amax() {
             (if single { &mut step.single } else { &mut step.low }).raise(amax, Some(index));
         }
@@ -85,7 +91,7 @@ impl Dumps {
 
     /// Hands the steps over.
     pub fn finish(self, join: &mut Join) {
-        let histograms = self.has_histograms();
+        let histograms = self.has_histograms;
         if !histograms {
             join.trace_mut().by_tensor.clear();
         }

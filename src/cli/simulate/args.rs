@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use regex::Regex;
 
-use super::super::args::{OutputArgs, choices, dtype, format_name, named};
+use super::super::args::{OutputArgs, choices, dtype, format_name, named, scale};
 use crate::format::FormatSpec;
 use crate::scaler::ScalerSpec;
 use crate::scaler::schedule::{GAPS, Gaps};
@@ -39,9 +39,9 @@ pub(in crate::cli) struct SimulateArgs {
     /// Read the stored bytes of dumps as this type
     #[arg(long, value_name = "TYPE", value_parser = dtype, help_heading = "Input")]
     pub(super) dtype: Option<Dtype>,
-    /// Dumped gradients are scaled: divide them by this
-    #[arg(long, value_name = "S", value_parser = super::super::args::scale, default_value = "1", help_heading = "Input")]
-    pub(super) unscale: f32,
+    /// Dumped gradients are scaled: divide them by this, or by the loss scale that each file has `recorded`
+    #[arg(long, value_name = "S", value_parser = unscale, default_value = "1", help_heading = "Input")]
+    pub(super) unscale: Unscale,
     /// Steps that the record lacks
     #[arg(long, value_name = "HOW", default_value = "hold", value_parser = gaps_parser(), long_help = gaps_help(), hide_possible_values = true, help_heading = "Input")]
     pub(super) gaps: Gaps,
@@ -103,6 +103,20 @@ of parameters give a lower bound on skips: gradients of activations can overflow
   headroom  log2(largest number of the format / (scale · largest gradient)) in bits
 
 Exit code: 0 done, 2 wrong usage or something that could not be read.";
+
+/// What `--unscale` takes.
+#[derive(Clone, Copy)]
+pub(super) enum Unscale {
+    By(f32),
+    Recorded,
+}
+
+fn unscale(text: &str) -> Result<Unscale, String> {
+    match text {
+        "recorded" => Ok(Unscale::Recorded),
+        number => scale(number).map(Unscale::By),
+    }
+}
 
 /// What `--scaler` takes.
 #[derive(Clone)]

@@ -5,7 +5,7 @@ mod record;
 
 pub(super) use args::SimulateArgs;
 
-use args::Scalers;
+use args::{Scalers, Unscale};
 
 use std::num::NonZero;
 use std::thread;
@@ -131,7 +131,10 @@ fn options(args: &SimulateArgs) -> Options {
         repeat: (!args.until_steady).then_some(args.repeat),
         evidence: args.evidence.name(),
         fp32_grads: record::fp32_grads(args).to_string(),
-        unscale: Num(args.unscale.into()),
+        unscale: match args.unscale {
+            Unscale::By(scale) => Some(Num(scale.into())),
+            Unscale::Recorded => None,
+        },
         clip: args.clip.map(Num),
         all_steps: args.all,
     }

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use regex::Regex;
 
-use super::args::SimulateArgs;
+use super::args::{SimulateArgs, Unscale};
 use crate::cli::args::InputArgs;
 use crate::cli::inputs::{Inputs, Selected, require};
 use crate::cli::progress::Progress;
 use crate::error::{Error, Result};
 use crate::pipeline;
 use crate::report::simulate::Record;
-use crate::scaler::dumps::{Dumps, step_of};
+use crate::scaler::dumps::{Dumps, recorded_scale, step_of};
 use crate::scaler::trace::{Evidence, FP32_GRADS, Join, SYNTHETICS, Synthetic, Trace, read as read_trace};
 use crate::stats::{StatsPlan, TensorAccumulator};
 
@@ -110,22 +110,27 @@ fn from_dumps(args: &SimulateArgs) -> Result<Read> {
 
     let metadata: Vec<Vec<(String, String)>> =
         inputs.dumps().map(|(_, metadata)| metadata.to_vec()).collect();
-    let (mut tasks, mut steps) = (Vec::new(), Vec::new());
+    let (mut tasks, mut files) = (Vec::new(), Vec::new());
     for Selected { task, dump } in selected {
         let path = inputs.path(dump);
-        match step_of(path, &metadata[dump]) {
-            Some(step) => {
-                steps.push((step, dump));
+        let scale = match args.unscale {
+            Unscale::By(scale) => Some(scale.into()),
+            Unscale::Recorded => recorded_scale(&metadata[dump]),
+        };
+        let lacks = match (step_of(path, &metadata[dump]), scale) {
+            (Some(step), Some(scale)) => {
+                files.push((step, scale, dump));
                 tasks.push(task);
+                continue;
             }
-            None => {
-                let what =
-                    "says nowhere which step it is of: neither its metadata nor its name has step or iter";
-                let error = Error::new(what).in_file(path);
-                if problems.last() != Some(&error) {
-                    problems.push(error);
-                }
+            (None, _) => {
+                "says nowhere which step it is of: neither its metadata nor its name has step or iter"
             }
+            (_, None) => "does not record its loss scale: its metadata has no loss_scale",
+        };
+        let error = Error::new(lacks).in_file(path);
+        if problems.last() != Some(&error) {
+            problems.push(error);
         }
     }
     let progress = Progress::new(tasks.iter().map(|task| task.info.bytes()).sum(), args.output.quiet);
@@ -135,15 +140,17 @@ fn from_dumps(args: &SimulateArgs) -> Result<Read> {
     progress.finish();
 
     let mut join = Join::new(args.format, fp32_grads(args), args.evidence);
-    let mut dumps = Dumps::new(args.unscale.into());
-    for ((task, &(step, dump)), result) in tasks.iter().zip(&steps).zip(results) {
+    let mut dumps = Dumps::default();
+    for ((task, &(step, scale, dump)), result) in tasks.iter().zip(&files).zip(results) {
         match result {
-            Ok(stats) => dumps.add(step, &task.info.name, &stats.source, &mut join),
+            Ok(stats) => dumps.add(step, &task.info.name, &stats.source, scale, &mut join),
             Err(error) => problems.push(error.in_file(inputs.path(dump))),
         }
     }
-    if !dumps.has_histograms() {
-        notices.push("what underflows is not known: --unscale is no power of two".into());
+    if !dumps.has_histograms {
+        notices.push(
+            "what underflows is not known: the scale of the stored gradients is no power of two".into(),
+        );
     }
     if dumps.repeated > 0 {
         let many = dumps.repeated;

@@ -86,8 +86,8 @@ pub struct Options {
     pub evidence: &'static str,
     /// Tensors that match have gradients in float32.
     pub fp32_grads: String,
-    /// What stored gradients were divided by.
-    pub unscale: Num,
+    /// What stored gradients were divided by; `null` for the scale that each file recorded.
+    pub unscale: Option<Num>,
     /// Norm that gradients are clipped to.
     pub clip: Option<Num>,
     /// Whether to print every step.

@@ -9,7 +9,7 @@ use super::events::{Moment, cause, cell, scale_text};
 use super::findings::skip_pct;
 use super::model::{ScalerRun, SimulateReport};
 use crate::error::escape;
-use crate::report::number::{count, plural, short};
+use crate::report::number::{Num, count, full, plural, short};
 use crate::report::style::View;
 use crate::report::table::{Align, Table, shorten, wrap, wrap_words, write_lines};
 
@@ -179,18 +179,28 @@ impl SimulateReport {
     fn side_by_side(&self, moments: &[Moment], causes_width: usize) -> Table {
         let scalers = self.scalers.iter().map(|run| (run.scaler, Align::Left));
         let heads = [("step", Align::Right)].into_iter().chain(scalers);
-        let figures = [("headroom bits", Align::Right), ("tensor at fault", Align::Left)];
+        // With one scaler there is room for more about the step.
         let one = self.scalers.len() == 1;
-        let mut table = Table::new(heads.chain(figures.into_iter().skip(usize::from(!one))));
+        let lost = one && self.record.has_histograms;
+        let figures = [("headroom bits", one), ("underfl. %", lost), ("clean steps", one)];
+        let figures = figures.iter().filter(|(_, shown)| *shown).map(|(head, _)| (*head, Align::Right));
+        let mut table = Table::new(heads.chain(figures).chain([("tensor at fault", Align::Left)]));
         for moment in moments {
             let number = count(self.schedule.turn(moment.position).number);
             let cells = moment.rows.iter().map(|row| row.as_ref().map_or("stopped".to_owned(), cell));
-            let cells: Vec<String> = cells.collect();
-            let headroom = moment.rows.first().and_then(|row| row.as_ref()?.headroom_log2);
-            let headroom = one.then(|| headroom.map_or("–".to_owned(), |bits| short(bits.0, 3)));
+            let mut cells: Vec<String> = std::iter::once(number).chain(cells).collect();
+            if let [Some(row)] = moment.rows.as_slice() {
+                let figure = |num: Option<Num>| num.map_or("–".to_owned(), |num| short(num.0, 3));
+                cells.push(figure(row.headroom_log2));
+                cells.extend(lost.then(|| figure(row.underflow_pct)));
+                cells.push(match (row.growth_count, row.growth_after) {
+                    (Some(done), Some(of)) => format!("{}/{}", full(done.0), full(of.0)),
+                    _ => "–".to_owned(),
+                });
+            }
             let causes = moment.rows.iter().flatten().map(cause).find(|cause| !cause.is_empty());
-            let cause = shorten(&causes.unwrap_or_default(), causes_width);
-            table.row(std::iter::once(number).chain(cells).chain(headroom).chain([cause]));
+            cells.push(shorten(&causes.unwrap_or_default(), causes_width));
+            table.row(cells);
         }
         table
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use regex::Regex;
 
 use super::super::schedule::MOST_STEPS;
-use super::{Recorded, Role, Step, TensorIndex, Trace};
+use super::{Largest, Recorded, Role, Step, TensorIndex, Trace};
 use crate::format::FormatSpec;
 
 /// Names of tensors whose gradients autocast makes in float32: embeddings and normalisations.
@@ -241,8 +241,15 @@ impl Join {
         }
     }
 
-    /// Adds a step that was made otherwise; steps may come in any order.
-    pub fn add(&mut self, step: Step) {
+    /// Adds a step that was made otherwise, less what is no evidence; steps may come in any order.
+    pub fn add(&mut self, mut step: Step) {
+        match self.evidence {
+            Evidence::All => {}
+            Evidence::Magnitudes => step.recorded = None,
+            Evidence::Flags => {
+                (step.low, step.single, step.nonfinite) = (Largest::UNKNOWN, Largest::UNKNOWN, None);
+            }
+        }
         self.file.push(step);
     }
 
