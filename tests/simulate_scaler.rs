@@ -14,6 +14,7 @@ use amp_inspect::report::simulate::{Options, Record, SimulateReport};
 use amp_inspect::scaler::run::Setup;
 use amp_inspect::scaler::schedule::{Gaps, Length, Schedule};
 use amp_inspect::scaler::simulate::{inverse, simulate};
+use amp_inspect::scaler::suggest::suggest;
 use amp_inspect::scaler::trace::{Evidence, FP32_GRADS, Join, SYNTHETICS, Step, Trace, read};
 use amp_inspect::scaler::{LooksAt, SCALERS, ScalerSpec, Settings, find};
 use common::{amp_inspect, amp_inspect_at, gunzip, names_in, printed, refused};
@@ -527,7 +528,9 @@ fn report(trace: &Trace, scalers: &[&ScalerSpec], length: Length) -> SimulateRep
         all_steps: false,
     };
     let record = Record { inputs: vec!["run/".repeat(80)], ..Record::default() };
-    SimulateReport::new(options, record, trace.clone(), schedule, runs, None)
+    let suggestion = suggest(trace, &schedule).unwrap();
+    let suggestion = trace.steps.len().is_multiple_of(2).then_some(suggestion);
+    SimulateReport::new(options, record, trace.clone(), schedule, runs, suggestion)
 }
 
 #[test]
@@ -539,7 +542,7 @@ fn no_text_of_the_picture_overlaps_another_or_leaves_it() {
     let mut reports =
         vec![report(&steep, &all[..1], Length::Passes(1)), report(&steep, &all[5..12], Length::Passes(500))];
     for (_, kind, _) in SYNTHETICS {
-        for steps in [1, 2, 5000] {
+        for steps in [1, 2, 5000, 6001] {
             let trace = kind.trace(steps, 1, float16);
             reports.push(report(&trace, &all, Length::Passes(1)));
             reports.push(report(&trace, &all[..3], Length::Passes(1)));

@@ -12,6 +12,7 @@ use crate::error::escape;
 use crate::report::number::{Num, count, full, plural, short};
 use crate::report::style::View;
 use crate::report::table::{Align, Table, shorten, wrap, wrap_words, write_lines};
+use crate::scaler::trace::Step;
 
 /// Widths that the column of tensors at fault can have.
 const CAUSES: [usize; 3] = [32, 22, 15];
@@ -90,12 +91,14 @@ impl SimulateReport {
     fn decides(&self) -> String {
         let record = &self.record;
         let format = escape(&self.options.format);
-        let what = match self.options.evidence {
-            "flags" => "recorded flags alone".to_owned(),
-            "magnitudes" => format!("the largest gradient times the scale, in {format}"),
-            _ => format!(
-                "recorded flags where they tell, else the largest gradient times the scale in {format}"
-            ),
+        let any = |known: fn(&Step) -> bool| self.trace.steps.iter().any(known);
+        let flags = any(|step| step.recorded.is_some());
+        let magnitudes = any(|step| !step.amax().is_nan());
+        let largest = format!("the largest gradient times the scale in {format}");
+        let what = match (flags, magnitudes) {
+            (true, true) => format!("recorded flags where they tell, else {largest}"),
+            (true, false) => "recorded flags alone".to_owned(),
+            (false, _) => largest,
         };
         let single = match record.fp32_grads.as_slice() {
             [] if record.tensors == 0 => String::new(),

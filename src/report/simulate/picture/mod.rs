@@ -1,13 +1,14 @@
 //! The picture: the scale of every scaler over the steps, the scales that would have been safe, and below the
 //! skipped steps and what underflowed.
 
+mod panels;
+
 use super::events::scale_text;
 use super::findings::LOWER_BOUND;
 use super::model::SimulateReport;
-use crate::report::number::{count, percent, plural, short};
+use crate::report::number::{count, plural};
 use crate::report::picture::{Anchor, Colour, Picture, TextStyle};
 use crate::scaler::run::Run;
-use crate::scaler::simulate::flushed_share;
 use crate::scaler::trace::Step;
 use crate::stats::scales::{MAX_FLUSHED_SHARE, flushed};
 
@@ -16,6 +17,8 @@ const HEIGHT: u32 = 800;
 const MARGIN: f64 = 40.0;
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 940.0;
+/// Right end of the plots where the sweep over constant scales stands beside them.
+const RIGHT_OF_SWEEP: f64 = 780.0;
 const TOP: f64 = 116.0;
 /// Height of a scaler in the legend.
 const LEGEND: f64 = 36.0;
@@ -62,6 +65,9 @@ pub(super) fn picture(report: &SimulateReport) -> Picture {
         plot.trajectory(&mut picture, run, index);
     }
     plot.legend(&mut picture, report, runs);
+    if let Some(found) = &report.suggestion {
+        plot.sweep(&mut picture, found, report.record.steps);
+    }
     let mut y = plot.bottom + 44.0;
     for (index, run) in runs.iter().enumerate() {
         plot.skips(&mut picture, run, index, y);
@@ -102,6 +108,7 @@ fn head(picture: &mut Picture, report: &SimulateReport) {
 /// The main panel: steps to the right, log2 of the scale upwards.
 struct Plot {
     steps: u64,
+    right: f64,
     low: f64,
     high: f64,
     bottom: f64,
@@ -125,6 +132,7 @@ impl Plot {
         let turn = |position| report.schedule.turn(position).number;
         Self {
             steps,
+            right: if report.suggestion.is_some() { RIGHT_OF_SWEEP } else { RIGHT },
             low,
             high: high.max(low + 6.0),
             bottom,
@@ -136,7 +144,7 @@ impl Plot {
     }
 
     fn x(&self, position: f64) -> f64 {
-        LEFT + (RIGHT - LEFT) * position / self.steps as f64
+        LEFT + (self.right - LEFT) * position / self.steps as f64
     }
 
     fn y(&self, log2: f64) -> f64 {
@@ -146,8 +154,8 @@ impl Plot {
 
     /// The scales that neither overflow nor, where that is known, flush too much.
     fn band(&self, picture: &mut Picture, report: &SimulateReport) {
-        let columns = (RIGHT - LEFT) as u64;
-        let width = (RIGHT - LEFT) / columns as f64;
+        let columns = (self.right - LEFT) as u64;
+        let width = (self.right - LEFT) / columns as f64;
         let smallest: Vec<Option<f64>> = report
             .trace
             .histograms
@@ -203,11 +211,11 @@ impl Plot {
                 continue;
             }
             let y = self.y(k.into());
-            picture.line(&[(LEFT, y), (RIGHT, y)], 0.5, FAINT);
+            picture.line(&[(LEFT, y), (self.right, y)], 0.5, FAINT);
             picture.text((LEFT - 8.0, y + 4.0), &format!("2^{k}"), style);
         }
         picture.text((LEFT - 8.0, TOP - 12.0), "loss scale", style.coloured(AXIS));
-        picture.line(&[(LEFT, self.bottom), (RIGHT, self.bottom)], 1.0, AXIS);
+        picture.line(&[(LEFT, self.bottom), (self.right, self.bottom)], 1.0, AXIS);
         let style = NOTE.anchored(Anchor::Middle);
         let (first, last) = if self.numbered { (self.first, self.last) } else { (0, self.steps - 1) };
         let pitch = step_pitch(last - first);
@@ -284,69 +292,6 @@ impl Plot {
         } else {
             picture.text((x + 30.0, y + 15.0), "underflow not recorded", NOTE.coloured(AXIS));
         }
-    }
-
-    /// A strip with a tick for each skipped step.
-    fn skips(&self, picture: &mut Picture, run: &Run, index: usize, y: f64) {
-        let colour = COLOURS[index % COLOURS.len()];
-        let name = NOTE.anchored(Anchor::End).fit(run.setup.spec.name, LEFT - 16.0);
-        picture.text((LEFT - 8.0, y + 9.0), &name, NOTE.anchored(Anchor::End));
-        picture.line(&[(LEFT, y + 6.0), (RIGHT, y + 6.0)], 0.5, FAINT);
-        let mut last = f64::NEG_INFINITY;
-        for event in run.events.iter().filter(|event| event.event.skips()) {
-            let x = self.x(event.position as f64);
-            if x - last >= 0.5 {
-                picture.rect((x, y), (1.5, 12.0), colour);
-                last = x;
-            }
-        }
-        let skipped = format!(
-            "{} skipped, {} %",
-            count(run.totals.skipped),
-            percent(run.totals.skipped, run.totals.steps)
-        );
-        picture.text((RIGHT + 20.0, y + 10.0), &skipped, NOTE);
-    }
-
-    /// What underflows at the scale in force.
-    fn shares(&self, picture: &mut Picture, report: &SimulateReport, runs: &[Run], top: f64) {
-        let (base, height) = (top + SHARES, SHARES);
-        let curves: Vec<Vec<(f64, f64)>> = runs
-            .iter()
-            .map(|run| {
-                let columns = (RIGHT - LEFT) as u64;
-                let mut curve = Vec::new();
-                let mut column = u64::MAX;
-                for step in run.steps() {
-                    let at = step.position * columns / self.steps;
-                    if at == column {
-                        continue;
-                    }
-                    column = at;
-                    let recorded = &report.trace.steps[report.schedule.turn(step.position).step];
-                    if let Some(histogram) = recorded.histogram {
-                        let share = flushed_share(&report.trace, histogram, step.scale);
-                        curve.push((self.x(step.position as f64), 100.0 * share));
-                    }
-                }
-                curve
-            })
-            .collect();
-        let largest = curves.iter().flatten().map(|(_, share)| *share).fold(0.0, f64::max).max(1e-3);
-        picture.line(&[(LEFT, base), (RIGHT, base)], 1.0, AXIS);
-        let style = NOTE.anchored(Anchor::End);
-        for part in [0.0, 0.5, 1.0] {
-            let y = base - height * part;
-            picture.line(&[(LEFT, y), (RIGHT, y)], 0.5, FAINT);
-            picture.text((LEFT - 8.0, y + 4.0), &format!("{} %", short(largest * part, 2)), style);
-        }
-        for (index, curve) in curves.iter().enumerate() {
-            let points: Vec<_> =
-                curve.iter().map(|(x, share)| (*x, base - height * share / largest)).collect();
-            picture.line(&points, 1.5, COLOURS[index % COLOURS.len()]);
-        }
-        picture.text((RIGHT + 20.0, top + 10.0), "underflow at the scale", NOTE);
-        picture.text((RIGHT + 20.0, top + 25.0), "in force, of the nonzero values", NOTE.coloured(AXIS));
     }
 }
 
