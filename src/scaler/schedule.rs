@@ -127,13 +127,9 @@ impl Schedule {
         inside.saturating_add(pass.saturating_mul(span))
     }
 
-    /// The steps of pass number `pass`, in order.
-    pub fn turns(&self, pass: u64) -> impl Iterator<Item = Turn> {
-        let spans = self.starts.windows(2).enumerate();
-        spans.flat_map(move |(step, span)| {
-            let numbers = (span[0]..span[1]).map(move |within| self.number(pass, step, within));
-            numbers.map(move |number| Turn { number, step })
-        })
+    /// The recorded steps of one pass in order, each with how often it is simulated.
+    pub fn spans(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.starts.windows(2).map(|span| span[1] - span[0]).enumerate()
     }
 
     /// Whether the simulated step is one that was recorded.

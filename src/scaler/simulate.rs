@@ -2,15 +2,15 @@
 
 use super::run::{Happened, Run, SETTLED, Setup, Steady, Totals};
 use super::schedule::{Length, MOST_STEPS, Schedule};
-use super::trace::{Found, Trace};
-use super::{EDGE, Event, LooksAt, ScalerSpec, Seen};
+use super::trace::{Found, Step, Trace};
+use super::{EDGE, Event, LooksAt, LossScaler, ScalerSpec, Seen};
 use crate::format::exponent_of;
 use crate::stats::SourceStats;
 use crate::stats::scales::flushed;
 
 /// Passes that are tried for a steady state.
 const MOST_PASSES: u64 = 10_000;
-/// Steps between two reports of progress.
+/// Fewest steps between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 16;
 
 /// Shows a trace to a scaler. `clip` is the largest norm that gradients are clipped to, if they are. `progress` is
@@ -22,102 +22,125 @@ pub fn simulate(
     clip: Option<f64>,
     progress: impl Fn(u64),
 ) -> Run {
-    let mut scaler = setup.spec.start(&setup.settings);
-    let first_scale = scaler.scale();
-    let totals = Totals { smallest: first_scale, largest: first_scale, ..Totals::default() };
-    let mut run = Run {
-        setup: setup.clone(),
-        events: Vec::new(),
-        totals,
-        first_scale,
-        last_scale: first_scale,
-        steady: None,
-    };
-    let mut watch = Watch {
-        floor: f64::NAN,
-        in_a_row: 0,
-        settled: false,
-        log2: (f64::NAN, f64::NAN),
-        flushed: (u32::MAX, 0, 0.0),
-    };
+    let mut simulation = Simulation::new(trace, setup, clip);
+    // How passes ended, with the steps and the skips until then.
     let mut ends: Vec<(End, u64, u64)> = Vec::new();
     let passes = match schedule.length {
         Length::Passes(passes) => passes,
         Length::UntilSteady => MOST_PASSES.min(MOST_STEPS / schedule.pass()).max(1),
     };
-    let mut position = 0;
-    for pass in 0..passes {
-        for turn in schedule.turns(pass) {
-            let step = &trace.steps[turn.step];
-            let scale = scaler.scale();
-            let found = trace.at_scale(step, scale);
-            let edge = (setup.spec.looks_at == LooksAt::Counts)
-                .then(|| step.histogram.map(|histogram| counts(&trace.histograms[histogram as usize], scale)))
-                .flatten();
-            let event = scaler.update(Seen { found_inf: found.found_inf(), amax: step.amax(), edge });
-            let scale_after = scaler.scale();
-            let applied = !event.skips();
-            let mut factor = 1.0;
-            if applied && setup.spec.divides_by_new_scale && scale != scale_after {
-                factor = scale / scale_after;
-                // Clipping to a norm that is as wrong as the gradient undoes the factor.
-                if clip.is_some_and(|clip| step.norm * factor > clip) {
-                    factor = 1.0;
+    let mut told = 0;
+    'passes: for pass in 0..passes {
+        for (step, times) in schedule.spans() {
+            for _ in 0..times {
+                if let Event::Abort(_) = simulation.step(&trace.steps[step]) {
+                    break 'passes;
                 }
             }
-            let corrupt = applied && !found.found_inf() && corrupts(setup.spec, scale);
-            watch.count(&mut run.totals, (scale, event, found), (factor, corrupt));
-            if applied && let Some(histogram) = step.histogram {
-                run.totals.sum_flushed += watch.flushed_share(trace, histogram, scale);
-                run.totals.with_flushed += 1;
+            let done = simulation.position - told;
+            if done >= REPORT_EVERY {
+                progress(done);
+                told += done;
             }
-            if event != Event::Clean || scale != scale_after || corrupt || factor != 1.0 {
-                let until_growth = scaler.until_growth();
-                run.events.push(Happened {
-                    position,
-                    scale,
-                    scale_after,
-                    event,
-                    found,
-                    factor: factor as f32,
-                    corrupt,
-                    until_growth,
-                });
-            }
-            position += 1;
-            if position % REPORT_EVERY == 0 {
-                progress(REPORT_EVERY);
-            }
-            if let Event::Abort(_) = event {
-                break;
-            }
-        }
-        run.last_scale = scaler.scale();
-        if run.abort().is_some() {
-            break;
         }
         if schedule.length == Length::UntilSteady {
-            let end = End::of(&*scaler);
-            let before = ends.iter().position(|(known, ..)| *known == end);
-            if let Some((before, &(_, steps, skipped))) =
-                before.and_then(|index| Some((index, ends.get(index)?)))
-            {
-                run.steady = Some(Steady {
-                    after_passes: before as u64 + 1,
-                    passes: pass - before as u64,
-                    steps: position - steps,
-                    skipped: run.totals.skipped - skipped,
+            let end = End::of(&*simulation.scaler);
+            let (steps, skipped) = (simulation.position, simulation.run.totals.skipped);
+            if let Some(index) = ends.iter().position(|(known, ..)| *known == end) {
+                simulation.run.steady = Some(Steady {
+                    after_passes: index as u64 + 1,
+                    passes: pass - index as u64,
+                    steps: steps - ends[index].1,
+                    skipped: skipped - ends[index].2,
                 });
                 break;
             }
-            ends.push((end, position, run.totals.skipped));
+            ends.push((end, steps, skipped));
         }
     }
-    if !watch.settled {
-        (run.totals.warm_up_steps, run.totals.warm_up_skipped) = (run.totals.steps, run.totals.skipped);
+    progress(simulation.position - told);
+    simulation.finish()
+}
+
+/// A scaler at work.
+struct Simulation<'a> {
+    trace: &'a Trace,
+    spec: &'static ScalerSpec,
+    clip: Option<f64>,
+    scaler: Box<dyn LossScaler>,
+    position: u64,
+    run: Run,
+    watch: Watch,
+}
+
+impl<'a> Simulation<'a> {
+    fn new(trace: &'a Trace, setup: &Setup, clip: Option<f64>) -> Self {
+        let scaler = setup.spec.start(&setup.settings);
+        let first_scale = scaler.scale();
+        let run = Run {
+            setup: setup.clone(),
+            events: Vec::new(),
+            totals: Totals { smallest: first_scale, largest: first_scale, ..Totals::default() },
+            first_scale,
+            last_scale: first_scale,
+            steady: None,
+        };
+        Self { trace, spec: setup.spec, clip, scaler, position: 0, run, watch: Watch::new() }
     }
-    progress(position % REPORT_EVERY);
-    run
+
+    fn step(&mut self, step: &Step) -> Event {
+        let scale = self.scaler.scale();
+        let found = self.trace.at_scale(step, scale);
+        let edge = match (self.spec.looks_at, step.histogram) {
+            (LooksAt::Counts, Some(histogram)) => {
+                Some(counts(&self.trace.histograms[histogram as usize], scale))
+            }
+            _ => None,
+        };
+        let event = self.scaler.update(Seen { found_inf: found.found_inf(), amax: step.amax(), edge });
+        let scale_after = self.scaler.scale();
+        let applied = !event.skips();
+        let factor = if applied { self.factor(step, scale, scale_after) } else { 1.0 };
+        let corrupt = applied && !found.found_inf() && corrupts(self.spec, scale);
+        self.watch.count(&mut self.run.totals, (scale, event, found), (factor, corrupt));
+        if applied && let Some(histogram) = step.histogram {
+            self.run.totals.sum_flushed += self.watch.flushed_share(self.trace, histogram, scale);
+            self.run.totals.with_flushed += 1;
+        }
+        if event != Event::Clean || scale != scale_after || corrupt || factor != 1.0 {
+            self.run.events.push(Happened {
+                position: self.position,
+                scale,
+                scale_after,
+                event,
+                found,
+                factor: factor as f32,
+                corrupt,
+                until_growth: self.scaler.until_growth(),
+            });
+        }
+        self.position += 1;
+        event
+    }
+
+    /// What the applied gradient is of the true one.
+    fn factor(&self, step: &Step, scale: f64, scale_after: f64) -> f64 {
+        if !self.spec.divides_by_new_scale || scale == scale_after {
+            return 1.0;
+        }
+        let factor = scale / scale_after;
+        // Clipping to a norm that is as wrong as the gradient undoes the factor.
+        if self.clip.is_some_and(|clip| step.norm * factor > clip) { 1.0 } else { factor }
+    }
+
+    fn finish(mut self) -> Run {
+        if !self.watch.settled {
+            let totals = &mut self.run.totals;
+            (totals.warm_up_steps, totals.warm_up_skipped) = (totals.steps, totals.skipped);
+        }
+        self.run.last_scale = self.scaler.scale();
+        self.run
+    }
 }
 
 /// Whether the scaler's division turns zeros or finite gradients into NaN or Inf unseen.
@@ -145,6 +168,16 @@ struct Watch {
 }
 
 impl Watch {
+    fn new() -> Self {
+        Self {
+            floor: f64::NAN,
+            in_a_row: 0,
+            settled: false,
+            log2: (f64::NAN, f64::NAN),
+            flushed: (u32::MAX, 0, 0.0),
+        }
+    }
+
     fn count(&mut self, totals: &mut Totals, step: (f64, Event, Found), wrong: (f64, bool)) {
         let ((scale, event, found), (factor, corrupt)) = (step, wrong);
         totals.steps += 1;
@@ -221,7 +254,7 @@ struct End {
 }
 
 impl End {
-    fn of(scaler: &dyn super::LossScaler) -> Self {
+    fn of(scaler: &dyn LossScaler) -> Self {
         let counters = scaler.counters().into_iter().filter(|(name, _)| !name.contains("iter"));
         Self {
             scale: scaler.scale().to_bits(),
