@@ -380,6 +380,14 @@ fn bad_input_is_refused() {
         &["simulate-scaler", "testdata/gpt", "--gaps", "refuse"],
         "1498 steps are missing, the first after step 0; --gaps hold or skip goes on without them",
     );
+    refused(
+        &["simulate-scaler", "testdata/cnn", "--evidence", "flags"],
+        "with --evidence flags nothing in the record says whether a step overflows",
+    );
+    refused(
+        &["simulate-scaler", GPT, "--evidence", "flags", "--suggest"],
+        "--suggest needs magnitudes: grad_amax, amax:TENSOR or dumps",
+    );
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("far.csv");
     std::fs::write(&path, "step,found_inf\n0,0\n8000000000000000,0\n").unwrap();

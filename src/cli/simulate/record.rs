@@ -12,7 +12,9 @@ use crate::error::{Error, Result};
 use crate::pipeline;
 use crate::report::simulate::Record;
 use crate::scaler::dumps::{Dumps, recorded_scale, step_of};
-use crate::scaler::trace::{Evidence, FP32_GRADS, Join, SYNTHETICS, Synthetic, Trace, read as read_trace};
+use crate::scaler::trace::{
+    Evidence, FP32_GRADS, Join, SYNTHETICS, Step, Synthetic, Trace, read as read_trace,
+};
 use crate::stats::{StatsPlan, TensorAccumulator};
 
 /// Extensions of traces; all else are dumps.
@@ -53,6 +55,18 @@ pub(super) fn read(args: &SimulateArgs) -> Result<Read> {
         Err(Error::new("traces (.csv, .jsonl) and dumps are not read together"))
     };
     let mut read = read?;
+    let steps = &read.trace.steps;
+    let said = |step: &Step| step.recorded.is_some() || step.nonfinite.is_some() || !step.amax().is_nan();
+    if !steps.iter().any(said) {
+        let what = format!(
+            "with --evidence {} nothing in the record says whether a step overflows",
+            args.evidence.name()
+        );
+        return Err(Error::new(what));
+    }
+    if args.suggest && !has_magnitudes(&read.trace) {
+        return Err(Error::new("--suggest needs magnitudes: grad_amax, amax:TENSOR or dumps"));
+    }
     if read.trace.tensors.is_empty() && args.evidence != Evidence::Flags && has_magnitudes(&read.trace) {
         let all = format!(
             "the record names no tensors: every gradient is taken to be made in {}",

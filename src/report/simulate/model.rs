@@ -57,7 +57,7 @@ pub struct SimulateReport {
     /// What the figures mean, in sentences.
     pub findings: Vec<String>,
     /// What every figure is to be read with.
-    pub limits: &'static str,
+    pub lower_bound: &'static str,
     /// What was assumed or left out.
     pub notices: Vec<String>,
     /// What could not be read.
@@ -286,7 +286,7 @@ impl SimulateReport {
             divergences: Vec::new(),
             suggestion: suggestion.map(SuggestionRow::from),
             findings: Vec::new(),
-            limits: LOWER_BOUND,
+            lower_bound: LOWER_BOUND,
             notices: Vec::new(),
             problems: Vec::new(),
             trace,

@@ -33,7 +33,7 @@ impl SimulateReport {
         }
         self.sweep_table(view, out)?;
         writeln!(out)?;
-        for sentence in self.findings.iter().map(String::as_str).chain([self.limits]) {
+        for sentence in self.findings.iter().map(String::as_str).chain([self.lower_bound]) {
             for line in wrap("• ", sentence, view.width) {
                 writeln!(out, "{line}")?;
             }

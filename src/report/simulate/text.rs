@@ -74,7 +74,7 @@ impl SimulateReport {
             count(record.missing),
             self.options.gaps
         )?;
-        for sentence in self.findings.iter().map(String::as_str).chain([self.limits]) {
+        for sentence in self.findings.iter().map(String::as_str).chain([self.lower_bound]) {
             writeln!(out, "- {sentence}")?;
         }
         if !self.scalers.is_empty() {
