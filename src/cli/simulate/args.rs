@@ -67,8 +67,8 @@ pub(in crate::cli) struct SimulateArgs {
     #[arg(long, value_name = "FORMAT", default_value = "float16", value_parser = format_name, help_heading = "Scalers")]
     pub(super) format: FormatSpec,
     /// Tensors whose gradients are made in float32 [default: embeddings and normalisations, by name]
-    #[arg(long, value_name = "REGEX", long_help = fp32_help(), help_heading = "Scalers")]
-    pub(super) fp32_grads: Option<Regex>,
+    #[arg(long, value_name = "REGEX", value_parser = fp32_grads, default_value = FP32_GRADS, long_help = fp32_help(), hide_default_value = true, help_heading = "Scalers")]
+    pub(super) fp32_grads: Regex,
     /// What decides whether a step overflows
     #[arg(long, value_name = "WHAT", default_value = "all", value_parser = evidence_parser(), long_help = evidence_help(), hide_possible_values = true, help_heading = "Scalers")]
     pub(super) evidence: Evidence,
@@ -130,6 +130,11 @@ fn scaler(text: &str) -> Result<Scalers, String> {
         return Ok(Scalers::All);
     }
     crate::scaler::find(text).map(Scalers::One).map_err(|error| error.to_string())
+}
+
+/// A pattern for names; `none` matches no tensor.
+fn fp32_grads(text: &str) -> Result<Regex, regex::Error> {
+    Regex::new(if text == "none" { "^$" } else { text })
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -130,7 +130,7 @@ fn options(args: &SimulateArgs) -> Options {
         gaps: args.gaps.name(),
         repeat: (!args.until_steady).then_some(args.repeat),
         evidence: args.evidence.name(),
-        fp32_grads: record::fp32_grads(args).to_string(),
+        fp32_grads: args.fp32_grads.to_string(),
         unscale: match args.unscale {
             Unscale::By(scale) => Some(Num(scale.into())),
             Unscale::Recorded => None,

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use regex::Regex;
-
 use super::args::{SimulateArgs, Unscale};
 use crate::cli::args::InputArgs;
 use crate::cli::inputs::{Inputs, Selected, require};
@@ -12,9 +10,7 @@ use crate::error::{Error, Result};
 use crate::pipeline;
 use crate::report::simulate::Record;
 use crate::scaler::dumps::{Dumps, recorded_scale, step_of};
-use crate::scaler::trace::{
-    Evidence, FP32_GRADS, Join, SYNTHETICS, Step, Synthetic, Trace, read as read_trace,
-};
+use crate::scaler::trace::{Evidence, Join, SYNTHETICS, Step, Synthetic, Trace, read as read_trace};
 use crate::stats::{StatsPlan, TensorAccumulator};
 
 /// Extensions of traces; all else are dumps.
@@ -26,15 +22,6 @@ pub(super) struct Read {
     pub(super) record: Record,
     pub(super) notices: Vec<String>,
     pub(super) problems: Vec<Error>,
-}
-
-/// The tensors whose gradients are made in float32.
-pub(super) fn fp32_grads(args: &SimulateArgs) -> Regex {
-    let given = args.fp32_grads.clone();
-    let none = given.as_ref().is_some_and(|regex| regex.as_str() == "none");
-    let pattern = if none { "^$" } else { FP32_GRADS };
-    // Both patterns are known to be good.
-    given.filter(|_| !none).or_else(|| Regex::new(pattern).ok()).unwrap_or_else(|| unreachable!())
 }
 
 /// Reads or makes up the record.
@@ -98,7 +85,7 @@ fn inputs(args: &SimulateArgs) -> Vec<String> {
 }
 
 fn from_traces(args: &SimulateArgs) -> Result<Read> {
-    let mut join = Join::new(args.format, fp32_grads(args), args.evidence);
+    let mut join = Join::new(args.format, args.fp32_grads.clone(), args.evidence);
     let mut notices = Vec::new();
     for path in &args.paths {
         let said = read_trace(path, &args.column, &mut join)?;
@@ -153,7 +140,7 @@ fn from_dumps(args: &SimulateArgs) -> Result<Read> {
     let results = pipeline::run(&tasks, super::threads(&args.output), new, |bytes| progress.add(bytes));
     progress.finish();
 
-    let mut join = Join::new(args.format, fp32_grads(args), args.evidence);
+    let mut join = Join::new(args.format, args.fp32_grads.clone(), args.evidence);
     let mut dumps = Dumps::default();
     for ((task, &(step, scale, dump)), result) in tasks.iter().zip(&files).zip(results) {
         match result {

@@ -12,6 +12,9 @@ use crate::format::FormatSpec;
 pub const FP32_GRADS: &str =
     r"(?i)(^|[._/])(wte|wpe|emb|\w*embed\w*|ln|ln_\w+|ln\d+|bn\d*|\w*norm\w*)([._/]|$)";
 
+/// Steps are counted in f64, exactly up to here.
+const LARGEST_STEP: f64 = 9e15;
+
 /// One row of a trace.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
@@ -41,52 +44,38 @@ impl Row {
         }
     }
 
-    /// Takes in the value of a column. NaN and Inf are what the training recorded, where that can be.
+    /// Takes in the value of a column. A magnitude that is NaN is as good as Inf: both are no number.
     pub(super) fn set(&mut self, role: Role, tensor: TensorIndex, value: f64) -> Result<(), String> {
-        let what = match role {
-            Role::Step if value >= 0.0 && value.fract() == 0.0 && value < 9e15 => {
-                self.number = value;
-                return Ok(());
+        let (valid, rule) = match role {
+            Role::Step => {
+                let whole = value >= 0.0 && value.fract() == 0.0 && value < LARGEST_STEP;
+                (whole, "a step is a whole number from 0 on")
             }
-            Role::Step => "a step is a whole number from 0 on",
-            Role::FoundInf if value == 0.0 || value == 1.0 => {
-                self.found_inf = Some(self.found_inf == Some(true) || value == 1.0);
-                return Ok(());
-            }
-            Role::FoundInf => "a flag is 0 or 1",
-            Role::Scale if value >= 0.0 => {
-                self.scale = value;
-                return Ok(());
-            }
-            Role::Scale => "a scale is not negative",
-            Role::Nonfinite | Role::TensorNonfinite if value >= 0.0 => {
-                self.found_inf = Some(self.found_inf == Some(true) || value > 0.0);
-                if value > 0.0 && self.nonfinite.is_none() {
-                    self.nonfinite = tensor;
-                }
-                return Ok(());
-            }
-            Role::Nonfinite | Role::TensorNonfinite => "a count is not negative",
-            _ if value < 0.0 => "a magnitude is not negative",
-            Role::GradAmax => {
-                self.amax = if value.is_nan() { f64::INFINITY } else { value };
-                return Ok(());
-            }
-            Role::ScaledAmax => {
-                self.scaled_amax = if value.is_nan() { f64::INFINITY } else { value };
-                return Ok(());
-            }
-            Role::GradNorm => {
-                self.norm = value;
-                return Ok(());
-            }
-            Role::TensorAmax => {
-                let value = if value.is_nan() { f64::INFINITY } else { value };
-                self.tensors.extend(tensor.map(|tensor| (tensor, value)));
-                return Ok(());
+            Role::FoundInf => (value == 0.0 || value == 1.0, "a flag is 0 or 1"),
+            Role::Scale => (value >= 0.0, "a scale is not negative"),
+            Role::Nonfinite | Role::TensorNonfinite => (value >= 0.0, "a count is not negative"),
+            Role::GradAmax | Role::ScaledAmax | Role::TensorAmax | Role::GradNorm => {
+                (value.is_nan() || value >= 0.0, "a magnitude is not negative")
             }
         };
-        Err(format!("{what}, not {value}"))
+        if !valid {
+            return Err(format!("{rule}, not {value}"));
+        }
+        let magnitude = if value.is_nan() { f64::INFINITY } else { value };
+        match role {
+            Role::Step => self.number = value,
+            Role::Scale => self.scale = value,
+            Role::GradNorm => self.norm = value,
+            Role::GradAmax => self.amax = magnitude,
+            Role::ScaledAmax => self.scaled_amax = magnitude,
+            Role::TensorAmax => self.tensors.extend(tensor.map(|tensor| (tensor, magnitude))),
+            Role::FoundInf | Role::Nonfinite | Role::TensorNonfinite => {
+                let found = value > 0.0;
+                self.found_inf = Some(found || self.found_inf == Some(true));
+                self.nonfinite = self.nonfinite.or(tensor.filter(|_| found));
+            }
+        }
+        Ok(())
     }
 }
 
