@@ -232,6 +232,10 @@ fn json_lines_say_the_same_as_csv() {
     };
     assert_eq!(run("a.csv", csv), run("a.jsonl", lines));
     assert_eq!(run("a.csv", csv), run("a.tsv", &csv.replace(',', "\t")));
+    // A row for each tensor of a step, too.
+    let long = "step,tensor,amax,found_inf,scale\n3,a,0.5,0,65536\n3,b,0.25,0,65536\n4,a,2,1,65536\n4,b,0.5,1,65536\n\
+                6,a,inf,0,32768\n6,b,0.5,0,32768\n";
+    assert_eq!(run("a.csv", csv), run("b.csv", long));
 }
 
 /// A trace that must be refused, and the sentence after its path.
@@ -259,6 +263,12 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
          scale=NAME names one",
     ),
     (
+        "tensor,amax\na,1\n",
+        &[],
+        "a row for each tensor takes a column for the step; --column step=NAME names one",
+    ),
+    ("step,tensor,amax\n4,a,1\n3,a,1\n4,a,1\n", &[], "line 4: step 3 follows step 4; steps must ascend"),
+    (
         "step,found_inf,overflow\n3,1,0\n",
         &[],
         "the columns 'found_inf' and 'overflow' both say found_inf; --column found_inf=NAME chooses one",
@@ -272,7 +282,7 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
         "step,gmax\n3,1\n",
         &["--column", "amaximum=gmax"],
         "--column: there is no role 'amaximum'; the roles are step, found_inf, scale, grad_amax, scaled_amax, nonfinite, \
-         grad_norm, tensor_amax, tensor_nonfinite",
+         grad_norm, tensor, tensor_amax, tensor_nonfinite",
     ),
     ("step,gmax\n3,1\n", &["--column", "gmax"], "--column takes ROLE=NAME, not 'gmax'"),
 ];

@@ -19,6 +19,8 @@ pub enum Role {
     Nonfinite,
     /// Norm of the true gradients.
     GradNorm,
+    /// Name of the tensor that the row is about: a step has a row for each.
+    Tensor,
     /// Largest magnitude of one tensor's true gradient.
     TensorAmax,
     /// Number of Inf and NaN in one tensor's scaled gradient.
@@ -59,6 +61,12 @@ pub const ROLES: &[(&str, Role, &str, &[&str])] = &[
         Role::GradNorm,
         "norm of all gradients, in true units",
         &["grad_norm", "gnorm", "total_norm", "global_grad_norm"],
+    ),
+    (
+        "tensor",
+        Role::Tensor,
+        "tensor that the row is about; a step has a row for each",
+        &["tensor", "tensor_name", "param", "parameter"],
     ),
     (
         "tensor_amax",

@@ -54,7 +54,7 @@ impl Row {
             Role::FoundInf => (value == 0.0 || value == 1.0, "a flag is 0 or 1"),
             Role::Scale => (value >= 0.0, "a scale is not negative"),
             Role::Nonfinite | Role::TensorNonfinite => (value >= 0.0, "a count is not negative"),
-            Role::GradAmax | Role::ScaledAmax | Role::TensorAmax | Role::GradNorm => {
+            Role::Tensor | Role::GradAmax | Role::ScaledAmax | Role::TensorAmax | Role::GradNorm => {
                 (value.is_nan() || value >= 0.0, "a magnitude is not negative")
             }
         };
@@ -63,6 +63,8 @@ impl Row {
         }
         let magnitude = if value.is_nan() { f64::INFINITY } else { value };
         match role {
+            // A name, which is no number of the step.
+            Role::Tensor => {}
             Role::Step => self.number = value,
             Role::Scale => self.scale = value,
             Role::GradNorm => self.norm = value,
@@ -76,6 +78,27 @@ impl Row {
             }
         }
         Ok(())
+    }
+}
+
+impl Row {
+    /// Takes in another row of the same step; `false` if it is of another one.
+    pub(super) fn absorb(&mut self, other: &Self) -> bool {
+        if self.number != other.number {
+            return false;
+        }
+        let known = |mine: f64, theirs: f64| if mine.is_nan() { theirs } else { mine };
+        self.found_inf = match (self.found_inf, other.found_inf) {
+            (Some(mine), Some(theirs)) => Some(mine || theirs),
+            (mine, theirs) => mine.or(theirs),
+        };
+        self.scale = known(self.scale, other.scale);
+        self.norm = known(self.norm, other.norm);
+        self.amax = self.amax.max(other.amax);
+        self.scaled_amax = self.scaled_amax.max(other.scaled_amax);
+        self.tensors.extend(&other.tensors);
+        self.nonfinite = self.nonfinite.or(other.nonfinite);
+        true
     }
 }
 

@@ -189,7 +189,8 @@ impl Trace {
                 return Found::Finite;
             }
             if recorded.found_inf && scale >= recorded.scale {
-                return Found::Recorded(recorded.tensor);
+                let at_fault = self.too_high(step.low.amax, scale).then_some(step.low.tensor);
+                return Found::Recorded(recorded.tensor.or(at_fault.flatten()));
             }
         }
         let (low, single) = (step.low, step.single);
@@ -200,7 +201,7 @@ impl Trace {
             };
         }
         let factor = scale as f32;
-        if f64::from(low.amax as f32 * factor) >= self.limit {
+        if self.too_high(low.amax, scale) {
             return Found::TooHigh(low.tensor);
         }
         // A scale of Inf turns zeros into NaN.
@@ -208,6 +209,11 @@ impl Trace {
             return Found::TooHigh(single.tensor.or(low.tensor));
         }
         Found::Finite
+    }
+
+    /// Whether a magnitude, multiplied in f32, rounds beyond the format's largest number. NaN does not.
+    fn too_high(&self, amax: f64, scale: f64) -> bool {
+        f64::from(amax as f32 * scale as f32) >= self.limit
     }
 
     /// log2 of the largest power of two at which `step` does not overflow; `None` if every scale does, or that is

@@ -52,14 +52,14 @@ fn read_csv(mut file: BufReader<File>, mapped: &[String], join: &mut Join) -> Re
         .from_reader(ShortLines { file, len: 0 });
     let heads = reader.byte_headers().map_err(|error| csv_error(&error))?;
     let heads: Vec<String> = heads.iter().map(|head| String::from_utf8_lossy(head).into_owned()).collect();
-    let columns = Columns::new(&heads, mapped, join)?;
+    let mut columns = Columns::new(&heads, mapped, join)?;
     let mut record = csv::ByteRecord::new();
     let mut row = 0;
     while reader.read_byte_record(&mut record).map_err(|error| csv_error(&error))? {
         let line = record.position().map_or(0, csv::Position::line);
         let field =
             |index: usize| record.get(index).map_or("", |field| std::str::from_utf8(field).unwrap_or("?"));
-        columns.add(row, line, |index| Cell::Text(field(index)), join)?;
+        columns.add(row, line, |index, _| Cell::Text(field(index)), join)?;
         row += 1;
     }
     columns.finish(row, join)
@@ -127,13 +127,12 @@ fn read_json(mut file: BufReader<File>, mapped: &[String], join: &mut Join) -> R
                 none.insert(Columns::new(&heads, mapped, join)?)
             }
         };
-        let by_head = |index: usize| {
-            let head = &columns.heads[index];
+        let by_head = |index: usize, head: &str| {
             // Lines mostly have the same keys in the same order.
             let near = fields.get(index).filter(|(key, _)| key == head);
             near.or_else(|| fields.iter().find(|(key, _)| key == head)).map(|(_, value)| value)
         };
-        let cell = |index: usize| by_head(index).map_or(Cell::Text(""), Cell::of);
+        let cell = |index: usize, head: &str| by_head(index, head).map_or(Cell::Text(""), Cell::of);
         columns.add(row, line, cell, join)?;
         row += 1;
     }
@@ -174,6 +173,14 @@ impl<'a> Cell<'a> {
         }
     }
 
+    /// The text as it is.
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => (*text).to_owned(),
+            Self::Number(number) => number.to_string(),
+        }
+    }
+
     /// The number; `None` for an empty field.
     fn number(&self) -> std::result::Result<Option<f64>, String> {
         match self {
@@ -194,6 +201,10 @@ struct Columns {
     /// Position, meaning and tensor.
     used: Vec<(usize, Column, super::TensorIndex)>,
     unused: Vec<String>,
+    /// The column that names the tensor of a row.
+    tensor: Option<usize>,
+    /// What the rows of the step at hand have said so far, where there is one for each tensor.
+    step: Option<Row>,
 }
 
 impl Columns {
@@ -201,8 +212,10 @@ impl Columns {
         let recognised = recognise(heads, mapped)?;
         let mut used = Vec::new();
         let mut unused = Vec::new();
+        let mut tensor = None;
         for (index, column) in recognised.into_iter().enumerate() {
             match column {
+                Some(Column { role: Role::Tensor, .. }) => tensor = Some(index),
                 Some(column) => {
                     let tensor = column.tensor.as_deref().map(|name| join.tensor(name));
                     used.push((index, column, tensor));
@@ -225,29 +238,58 @@ impl Columns {
                                    is no column; --column scale=NAME names one",
             ));
         }
+        if tensor.is_some() && !has(Role::Step) {
+            return Err(Error::new(
+                "a row for each tensor takes a column for the step; --column step=NAME names one",
+            ));
+        }
         join.start_file();
-        Ok(Self { heads: heads.to_vec(), used, unused })
+        Ok(Self { heads: heads.to_vec(), used, unused, tensor, step: None })
     }
 
-    fn add<'c>(&self, row: u64, line: u64, cell: impl Fn(usize) -> Cell<'c>, join: &mut Join) -> Result<()> {
+    fn add<'c>(
+        &mut self,
+        row: u64,
+        line: u64,
+        cell: impl Fn(usize, &str) -> Cell<'c>,
+        join: &mut Join,
+    ) -> Result<()> {
+        let named = self.tensor.map(|index| join.tensor(&cell(index, &self.heads[index]).text()));
         let mut filled = Row::new(row);
         for (index, column, tensor) in &self.used {
             let head = || escape(&self.heads[*index]);
-            let value = cell(*index).number().map_err(|text| {
+            let value = cell(*index, &self.heads[*index]).number().map_err(|text| {
                 Error::new(format!("line {line}, column '{}': '{text}' is no number", head()))
             })?;
+            // In a row about a tensor, what is said of gradients is said of its own.
+            let role = match column.role {
+                Role::GradAmax if named.is_some() => Role::TensorAmax,
+                Role::Nonfinite if named.is_some() => Role::TensorNonfinite,
+                role => role,
+            };
             if let Some(value) = value {
                 filled
-                    .set(column.role, *tensor, value)
+                    .set(role, tensor.or(named.filter(|_| role != Role::FoundInf)), value)
                     .map_err(|what| Error::new(format!("line {line}, column '{}': {what}", head())))?;
             }
         }
-        join.push(&filled).map_err(|what| Error::new(format!("line {line}: {what}")))
+        let finished = if named.is_none() {
+            Some(filled)
+        } else if self.step.as_mut().is_some_and(|step| step.absorb(&filled)) {
+            None
+        } else {
+            self.step.replace(filled)
+        };
+        finished
+            .map_or(Ok(()), |row| join.push(&row).map_err(|what| Error::new(format!("line {line}: {what}"))))
     }
 
     fn finish(self, rows: u64, join: &mut Join) -> Result<Vec<String>> {
         if rows == 0 {
             return Err(Error::new("has a head but no row: there is no step to simulate"));
+        }
+        if let Some(step) = &self.step {
+            join.push(step).map_err(|what| Error::new(format!("the last line: {what}")))?;
         }
         join.end_file();
         let mut notices = Vec::new();
