@@ -178,6 +178,7 @@ impl Watch {
         }
     }
 
+    #[inline]
     fn count(&mut self, totals: &mut Totals, step: (f64, Event, Found), wrong: (f64, bool)) {
         let ((scale, event, found), (factor, corrupt)) = (step, wrong);
         totals.steps += 1;
@@ -185,12 +186,12 @@ impl Watch {
         totals.corrupt += u64::from(corrupt);
         totals.wrong_factor += u64::from(factor != 1.0);
         totals.applied_nonfinite += u64::from(event == Event::Applied);
-        totals.smallest = totals.smallest.min(scale);
-        totals.largest = totals.largest.max(scale);
-        if scale > 0.0 && scale.is_finite() {
-            if scale != self.log2.0 {
-                self.log2 = (scale, libm::log2(scale));
-            }
+        if scale != self.log2.0 {
+            self.log2 = (scale, libm::log2(scale));
+            totals.smallest = totals.smallest.min(scale);
+            totals.largest = totals.largest.max(scale);
+        }
+        if self.log2.1.is_finite() {
             totals.sum_log2 += self.log2.1;
             totals.with_log2 += 1;
         }

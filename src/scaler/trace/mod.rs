@@ -180,6 +180,7 @@ impl Trace {
     }
 
     /// What the gradients of `step` are at `scale`. Products are formed in f32, as the frameworks do.
+    #[inline]
     pub fn at_scale(&self, step: &Step, scale: f64) -> Found {
         if let Some(tensor) = step.nonfinite {
             return Found::NonFinite(tensor);
@@ -212,6 +213,7 @@ impl Trace {
     }
 
     /// Whether a magnitude, multiplied in f32, rounds beyond the format's largest number. NaN does not.
+    #[inline]
     fn too_high(&self, amax: f64, scale: f64) -> bool {
         f64::from(amax as f32 * scale as f32) >= self.limit
     }
