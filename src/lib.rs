@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! bytes ─▶ values ─▶ casts ─▶ statistics ─▶ report
-//! error < format < tensor < {source, cast} < {stats, verify} < report < pipeline < cli
+//! error < format < tensor < {source, cast} < {stats, verify} < scaler < report < pipeline < cli
 //! ```
 
 pub mod cast;
@@ -13,6 +13,7 @@ pub mod error;
 pub mod format;
 pub mod pipeline;
 pub mod report;
+pub mod scaler;
 pub mod source;
 pub mod stats;
 pub mod tensor;

@@ -5,9 +5,11 @@
 
 mod blocks;
 mod replicas;
+mod scalers;
 
 pub use blocks::{block_shapes, run_blocks};
 pub use replicas::replicas;
+pub use scalers::run_scalers;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;

@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
 use super::input_args::InputArgs;
+use super::simulate::SimulateArgs;
 use crate::cast::profile::{PROFILES, Profile};
 use crate::cast::{OVERFLOWS, Overflow, ROUNDINGS, Rounding};
 use crate::format::table::{BLOCK_FORMATS, FORMATS};
@@ -37,6 +38,7 @@ pub(super) enum Command {
     Explain(ExplainArgs),
     Formats(FormatsArgs),
     Verify(VerifyArgs),
+    SimulateScaler(SimulateArgs),
 }
 
 /// What each format would lose: a log2-magnitude histogram with every format's limits, and the share
@@ -209,7 +211,7 @@ pub(super) struct CastArgs {
 }
 
 /// What to show, and where.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputArgs {
     /// Write JSON to standard output instead of tables
@@ -264,7 +266,7 @@ fn codes_of(text: &str) -> Result<CodesOf, String> {
     CodesOf::parse(text).map_err(|error| error.to_string())
 }
 
-fn format_name(text: &str) -> Result<FormatSpec, String> {
+pub(super) fn format_name(text: &str) -> Result<FormatSpec, String> {
     format::find(text).map_err(|error| error.to_string())
 }
 
@@ -354,7 +356,7 @@ fn sort_parser() -> impl TypedValueParser<Value = Sort> {
 }
 
 /// A list of choices with their meanings, one a line.
-fn choices<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+pub(super) fn choices<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let rows: Vec<_> = rows.collect();
     let longest = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     rows.iter().map(|(name, meaning)| format!("\n  {name:<longest$}  {meaning}")).collect()

@@ -54,7 +54,7 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text} is no list of numbers and ranges such as 0..1000:100");
         let number = |text: &str, none: u64| if text.is_empty() { Ok(none) } else { text.parse() };
         let range = |part: &str| {
@@ -80,6 +80,14 @@ impl Ranges {
         self.ranges.iter().any(inside)
     }
 
+    /// The number, if there is just one.
+    pub(super) fn single(&self) -> Option<u64> {
+        match self.ranges.as_slice() {
+            &[(first, last, _)] if first == last => Some(first),
+            _ => None,
+        }
+    }
+
     /// As typed.
     pub(super) fn text(&self) -> &str {
         &self.text
@@ -102,10 +110,10 @@ fn endian_parser() -> impl TypedValueParser<Value = ByteOrder> {
     named([("little", ByteOrder::Little), ("big", ByteOrder::Big)])
 }
 
-fn layout(text: &str) -> Result<Layout, String> {
+pub(super) fn layout(text: &str) -> Result<Layout, String> {
     Layout::parse(text).map_err(|error| error.to_string())
 }
 
-fn dtype(text: &str) -> Result<Dtype, String> {
+pub(super) fn dtype(text: &str) -> Result<Dtype, String> {
     Dtype::parse(text).map_err(|error| error.to_string())
 }

@@ -147,14 +147,20 @@ impl Inputs {
 
     /// What a tensor of dump number `dump` is called in all steps and ranks.
     pub(super) fn key(&self, dump: usize, info: &TensorInfo) -> String {
-        let Dump { path, place, .. } = &self.dumps[dump];
-        if path.file_stem().is_some_and(|stem| stem.to_string_lossy() == info.name) {
-            place.group.clone()
-        } else if self.several_groups && !place.group.is_empty() {
-            format!("{}.{}", place.group, info.name)
+        let Place { group, .. } = &self.dumps[dump].place;
+        let name = self.name(dump, info);
+        if self.several_groups && !group.is_empty() && name != *group {
+            format!("{group}.{name}")
         } else {
-            info.name.clone()
+            name
         }
+    }
+
+    /// The tensor's name without step and rank, which are part of it where it is the name of the file.
+    pub(super) fn name(&self, dump: usize, info: &TensorInfo) -> String {
+        let Dump { path, place, .. } = &self.dumps[dump];
+        let of_file = path.file_stem().is_some_and(|stem| stem.to_string_lossy() == info.name);
+        if of_file { place.group.clone() } else { info.name.clone() }
     }
 
     /// Whether the filters leave the tensor called `name`.

@@ -10,6 +10,7 @@ mod inputs;
 mod ls;
 mod output;
 mod progress;
+mod simulate;
 mod verify;
 
 use std::ffi::OsString;
@@ -47,6 +48,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Explain(args) => explain::run(args),
         args::Command::Formats(args) => formats::run(args),
         args::Command::Verify(args) => verify::run(args),
+        args::Command::SimulateScaler(args) => simulate::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -29,6 +29,11 @@ impl Progress {
         Self::with_template(total, "{bar:30} {percent} % of {human_len} inputs, {eta} left", quiet)
     }
 
+    /// Of steps simulated.
+    pub(super) fn of_steps(total: u64, quiet: bool) -> Self {
+        Self::with_template(total, "{bar:30} {percent} % of {human_len} steps, {eta} left", quiet)
+    }
+
     fn with_template(total: u64, template: &str, quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());

@@ -11,6 +11,7 @@ pub mod listing;
 pub mod number;
 pub mod picture;
 pub mod save;
+pub mod simulate;
 pub mod style;
 mod table;
 pub mod verify;

@@ -21,7 +21,7 @@ pub use metric::{Metric, SORTS, Sort};
 pub(super) use model::as_map;
 pub use model::{HistogramReport, Input, Options, Subject};
 pub use row::{BlockRow, FormatRow};
-pub(super) use text::code_in_cell;
+pub(super) use text::{code, code_in_cell};
 
 use super::picture::Picture;
 use super::{Report, json};

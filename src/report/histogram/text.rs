@@ -210,7 +210,7 @@ impl HistogramReport {
 }
 
 /// Text inside backquotes, which cannot be closed from within.
-fn code(text: &str) -> String {
+pub(in crate::report) fn code(text: &str) -> String {
     escape(text).replace('`', "'")
 }
 
