@@ -2,6 +2,8 @@
 //! sums the same mapped file, in turn. Quote the ratio: absolute times are the machine's.
 //!
 //! `cargo bench --bench histogram -- [MiB] [formats]` (256 MiB and eight formats if not said otherwise).
+//! `cargo bench --bench histogram -- numpy [MiB]`: against `numpy_peer.py`, run by `$PYTHON` (python3), which needs
+//! NumPy and ml_dtypes.
 //! `cargo bench --bench histogram -- small`: 10,000 tensors of 1,000 elements in one safetensors file.
 #![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -33,6 +35,20 @@ fn main() {
         let times = (0..RUNS).map(|_| run());
         println!("10,000 tensors of 1,000 f32, {THREADS} threads, formats {FORMATS}");
         println!("  histogram               {:8.1} ms", 1e3 * median(times).as_secs_f64());
+        return;
+    }
+    if arguments.first().is_some_and(|word| word == "numpy") {
+        let mebibytes: usize = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(64);
+        let path = folder.path().join("gradients.npy");
+        write_gradients(&path, mebibytes << 18);
+        let ours = median((0..RUNS).map(|_| time(&mut histogram(&path, FORMATS))));
+        let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bench/numpy_peer.py");
+        let peer = time(Command::new(python).arg(script).arg(&path));
+        println!("{mebibytes} MiB of f32, formats {FORMATS}, whole processes");
+        println!("  NumPy and ml_dtypes     {:8.1} ms", 1e3 * peer.as_secs_f64());
+        println!("  histogram, {THREADS} threads    {:8.1} ms", 1e3 * ours.as_secs_f64());
+        println!("  NumPy / histogram       {:8.0}", peer.div_duration_f64(ours));
         return;
     }
     let mebibytes: usize = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(256);
