@@ -163,8 +163,13 @@ impl<A: Accumulate> Default for InOrder<A> {
 
 impl<A: Accumulate> InOrder<A> {
     fn add(&mut self, number: u64, outcome: Result<A>, total: u64) {
-        self.waiting.insert(number, outcome);
-        while let Some(outcome) = self.waiting.remove(&self.next) {
+        if number != self.next {
+            self.waiting.insert(number, outcome);
+            return;
+        }
+        // Most tensors are one segment: their map stays without a node, which would be large.
+        let mut its_turn = Some(outcome);
+        while let Some(outcome) = its_turn {
             self.next += 1;
             self.merged = Some(match (self.merged.take(), outcome) {
                 (Some(Ok(mut merged)), Ok(next)) => {
@@ -174,8 +179,10 @@ impl<A: Accumulate> InOrder<A> {
                 (Some(Err(first)), _) => Err(first),
                 (_, outcome) => outcome,
             });
+            its_turn = self.waiting.remove(&self.next);
         }
         if self.next == total {
+            self.waiting.clear();
             self.finished = self.merged.take().map(|merged| merged.map(Accumulate::finish));
         }
     }

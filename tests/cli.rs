@@ -460,3 +460,46 @@ fn options_of_the_cast_are_told() {
                 (--daz) · scale 1024";
     assert!(text.contains(said), "{text}");
 }
+
+#[test]
+fn thousands_of_faults_take_a_hundred_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = folder.path().join("model.safetensors.index.json");
+    let shards: Vec<String> = (0..300).map(|n| format!("\"w{n}\": \"shard{n}.safetensors\"")).collect();
+    std::fs::write(&index, format!("{{\"weight_map\": {{{}}}}}", shards.join(", "))).unwrap();
+    let output = run(&["ls", index.to_str().unwrap(), "--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(talk.lines().count(), 101);
+    assert!(talk.ends_with("\n… and 200 more like these; --json has all\n"), "{talk}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["problems"].as_array().unwrap().len(), 300);
+}
+
+#[test]
+fn what_is_passed_over_is_told_by_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let npy = std::fs::read("testdata/gpt/h0_fc_weight_grad_step01500.npy").unwrap();
+    for (name, bytes) in
+        [("w.npy", &npy[..]), ("log.csv", b"a\n1\n"), ("a.txt", b"x"), ("b.txt", b"y"), ("README", b"z")]
+    {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let path = folder.path().to_str().unwrap();
+    let told = "note: skipped 4 files that are no dumps: 2 .txt, 1 without extension, 1 .csv (tables are read if they \
+                are named)\n";
+    assert_eq!(String::from_utf8(run(&["ls", path]).stderr).unwrap(), told);
+    assert_eq!(String::from_utf8(run(&["ls", path, "--quiet"]).stderr).unwrap(), "");
+}
+
+#[test]
+fn listings_leave_out_files_without_a_tensor_that_is_asked_for() {
+    let files = ["testdata/gpt/grads_step01500.safetensors", "testdata/cnn/grads_step00100.safetensors"];
+    let listing = |regex: &str| run(&["ls", files[0], files[1], "--tensor", regex]);
+    let text = String::from_utf8(listing("^c1").stdout).unwrap();
+    assert!(text.starts_with("testdata/cnn/") && !text.contains("testdata/gpt/"), "{text}");
+    let nothing = listing("^nosuch$");
+    assert_eq!((nothing.status.code(), nothing.stdout.len()), (Some(2), 0));
+    let told = "amp-inspect: no tensor is left to read: check --tensor and --exclude\n";
+    assert_eq!(String::from_utf8(nothing.stderr).unwrap(), told);
+}

@@ -42,7 +42,7 @@ fn report(path: &str, formats: &[&str], scale: f32, tensors: &[(String, Vec<f64>
             byte_order: ByteOrder::Little,
             elements: values.len() as u64,
         };
-        report.push(0, &info, &stats, &[]);
+        report.push(0, &info, stats, &[]);
     }
     if tensors.is_empty() {
         total = TensorAccumulator::new(&plan, "t", 0).finish();

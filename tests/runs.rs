@@ -122,6 +122,74 @@ fn steps_add_up_their_ranks_and_count_replicas_once() {
 }
 
 #[test]
+fn a_tensor_is_a_row_with_all_its_ranks() {
+    let run = run();
+    let path = run.path().to_str().unwrap();
+    let figures = |by: &str| -> Vec<[Value; 6]> {
+        let (report, _) =
+            json(&["histogram", path, "--by", by, "--formats", "fp16", "--sort", "file", "--json"]);
+        assert_eq!(report["inputs"].as_array().unwrap().len(), 4);
+        let row = |row: &Value| {
+            let underflow = row["formats"][0]["underflow"].clone();
+            [&row["name"], &row["step"], &row["rank"], &row["ranks"], &row["elements"], &underflow]
+                .map(Clone::clone)
+        };
+        report["tensors"].as_array().unwrap().iter().map(row).collect()
+    };
+    // The ranks of step 0 are the same: one is counted.
+    let null = Value::Null;
+    let both = || serde_json::json!([0, 1]);
+    assert_eq!(
+        figures("tensor"),
+        [
+            ["w".into(), 0.into(), null.clone(), both(), 4.into(), 1.into()],
+            ["w".into(), 10.into(), null.clone(), both(), 8.into(), 3.into()],
+        ]
+    );
+    // Each rank with all that it has.
+    assert_eq!(
+        figures("rank"),
+        [
+            ["rank 0".into(), null.clone(), 0.into(), null.clone(), 8.into(), 2.into()],
+            ["rank 1".into(), null.clone(), 1.into(), null.clone(), 8.into(), 3.into()],
+        ]
+    );
+    let text = |more: &[&str]| {
+        printed(amp_inspect(&[&["histogram", path, "--formats", "fp16", "--quiet"], more].concat()))
+    };
+    let tables = text(&[]);
+    assert!(
+        tables.contains("\nby tensor, ranks together: ") && tables.contains("\n[step 10] w  "),
+        "{tables}"
+    );
+    let one = text(&["--ranks", "1", "--steps", "10"]);
+    assert!(!one.contains("together: flushed"), "{one}");
+    let ranks = text(&["--by", "rank"]);
+    assert!(ranks.contains("rank by rank\n") && ranks.contains("\nall ranks together: "), "{ranks}");
+    refused(
+        &["histogram", "testdata/gpt/grads_step01500.safetensors", "--by", "rank"],
+        "no file says of what rank it is; --layout tells where paths have it",
+    );
+}
+
+#[test]
+fn loss_scales_that_files_record_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let header =
+        br#"{"__metadata__":{"loss_scale":"65536.0"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
+    let file = folder.path().join("g.safetensors");
+    fs::write(&file, [&(header.len() as u64).to_le_bytes()[..], header, &2.0_f32.to_le_bytes()].concat())
+        .unwrap();
+    let notices = |more: &[&str]| json(&[&["histogram", file.to_str().unwrap(), "--json"], more].concat()).1;
+    let told = "note: a file records a loss scale: loss_scale 65536.0; if the values still have it, divide by it with \
+                --unscale\n";
+    assert_eq!(notices(&[]), told);
+    assert_eq!(notices(&["--unscale", "2^16"]), "");
+    let other = "note: a file records another loss scale than --unscale: loss_scale 65536.0\n";
+    assert_eq!(notices(&["--unscale", "1024"]), other);
+}
+
+#[test]
 fn steps_and_ranks_are_selected() {
     let run = run();
     let path = run.path().to_str().unwrap();
@@ -149,7 +217,7 @@ fn what_selects_nothing_is_refused() {
     let none = "no dump is left to read: check --steps, --ranks and --layout";
     refused(&["histogram", path, "--steps", "11..19"], none);
     let output = amp_inspect(&["histogram", path, "--steps", "9..1"]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("9..1 is no list of numbers and ranges"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("9..1 ends before it begins"));
     let alone: PathBuf = testdata("sources/npy/v1_f4.npy");
     let alone = alone.to_str().unwrap();
     refused(

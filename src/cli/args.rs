@@ -53,7 +53,7 @@ pub(super) struct HistogramArgs {
     pub(super) input: InputArgs,
     #[command(flatten)]
     pub(super) cast: CastArgs,
-    /// What the rows of the main table are
+    /// What the rows of the main table are: each tensor with all its ranks, or all of a step or a rank
     #[arg(long, value_name = "AXIS", default_value = "tensor", value_parser = by_parser(), help_heading = "Output")]
     pub(super) by: By,
     /// Order of the tensors in tables, and the figure shown
@@ -154,9 +154,6 @@ pub(super) struct VerifyArgs {
     /// Threads to use [default: one a core]
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub(super) threads: Option<NonZero<usize>>,
-    /// No progress bar on standard error
-    #[arg(short, long, help_heading = "Output")]
-    pub(super) quiet: bool,
     #[command(flatten)]
     pub(super) output: TextOutputArgs,
 }
@@ -250,6 +247,9 @@ pub(super) struct TextOutputArgs {
     /// Also save the report here as .json, .csv or .md (repeatable)
     #[arg(long, value_name = "FILE")]
     save: Vec<PathBuf>,
+    /// No progress bar and no notices on standard error
+    #[arg(short, long)]
+    pub(super) quiet: bool,
     /// No colours
     #[arg(long)]
     no_color: bool,
@@ -257,8 +257,8 @@ pub(super) struct TextOutputArgs {
 
 impl From<TextOutputArgs> for OutputArgs {
     fn from(args: TextOutputArgs) -> Self {
-        let TextOutputArgs { json, csv, save, no_color } = args;
-        Self { json, csv, save, top: 0, threads: None, quiet: false, no_color }
+        let TextOutputArgs { json, csv, save, quiet, no_color } = args;
+        Self { json, csv, save, top: 0, threads: None, quiet, no_color }
     }
 }
 
@@ -326,16 +326,21 @@ pub(super) fn named<T: Clone + Send + Sync + 'static>(
 pub(super) enum By {
     Tensor,
     Step,
+    Rank,
 }
 
 impl By {
     pub(super) fn name(self) -> &'static str {
-        if self == Self::Step { "step" } else { "tensor" }
+        match self {
+            Self::Tensor => "tensor",
+            Self::Step => "step",
+            Self::Rank => "rank",
+        }
     }
 }
 
 fn by_parser() -> impl TypedValueParser<Value = By> {
-    named([By::Tensor, By::Step].map(|by| (by.name(), by)))
+    named([By::Tensor, By::Step, By::Rank].map(|by| (by.name(), by)))
 }
 
 fn overflow_parser() -> impl TypedValueParser<Value = Overflow> {

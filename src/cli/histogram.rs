@@ -1,6 +1,5 @@
 //! Wiring of `amp-inspect histogram`.
 
-use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::thread;
 
@@ -8,14 +7,16 @@ use super::Outcome;
 use super::args::{By, CastArgs, HistogramArgs, RoundingArg};
 use super::input_args::InputArgs;
 use super::inputs::{Dump, Inputs, Selected};
-use super::output::{Outputs, complain};
+use super::output::{Outputs, complain_of_all};
 use super::progress::Progress;
+use super::rows::{Row, rows};
 use crate::cast::block::BlockPlan;
 use crate::cast::{Overflow, Rounding, Target};
 use crate::error::{Error, Result};
 use crate::pipeline;
 use crate::report::histogram::{HistogramReport, Input, Options, Sort};
 use crate::stats::{BlockStats, StatsPlan, TensorAccumulator, TensorStats};
+use crate::tensor::TensorInfo;
 
 pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     let HistogramArgs { input, cast, by, sort, output } = args;
@@ -31,17 +32,21 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     problems.splice(0..0, inputs.problems.iter().cloned());
     let mut notices: Vec<String> =
         inputs.notices.iter().cloned().chain(notices).chain(cast.ignored_by_blocks()).collect();
-    notices.extend(inputs.drop_replicas(&mut selected, threads));
-    if by == By::Step {
-        notices.extend(inputs.drop_unplaced(&mut selected)?);
+    // By rank, each shows all that it has.
+    if by != By::Rank {
+        notices.extend(Inputs::drop_replicas(&mut selected, threads));
     }
-    notices.iter().for_each(|notice| outputs.notice(notice));
+    if by != By::Tensor {
+        notices.extend(inputs.drop_unplaced(&mut selected, by)?);
+    }
+    outputs.notices(&notices);
     super::inputs::require(&selected, &inputs, &problems)?;
 
     let bytes: u64 = selected.iter().map(|tensor| tensor.task.info.bytes()).sum();
     let progress = Progress::new(bytes * (1 + pipeline::block_shapes(&block_plans).len() as u64), quiet);
+    let rows = rows(&inputs, &selected, by);
     let (tasks, dumps): (Vec<_>, Vec<_>) =
-        selected.into_iter().map(|Selected { task, dump }| (task, dump)).unzip();
+        selected.into_iter().map(|Selected { task, dump, .. }| (task, dump)).unzip();
     let results = pipeline::run(
         &tasks,
         threads,
@@ -64,39 +69,58 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
         return super::inputs::require(&[], &inputs, &problems).map(|()| Outcome::Incomplete);
     }
     // The blocks of the tensors that the first pass could read follow in order.
-    let results = results.into_iter().map(|result| Ok((result?, blocks.next().unwrap_or_default())));
+    let mut results: Vec<_> = results
+        .into_iter()
+        .map(|result| Some(result.map(|stats| (stats, blocks.next().unwrap_or_default()))))
+        .collect();
 
     let mut report = HistogramReport::new(targets, options(&cast, inputs.filters(), by, sort));
     report.inputs = inputs.dumps().iter().map(input_row).collect();
-    let mut steps: BTreeMap<u64, (TensorStats, Vec<BlockStats>)> = BTreeMap::new();
     let mut total = TensorStats::default();
     let mut total_blocks = vec![BlockStats::default(); block_plans.len()];
-    for ((task, dump), result) in tasks.iter().zip(dumps).zip(results) {
-        match result {
-            Ok((stats, (blocks, failures))) => {
-                problems.extend(failures.into_iter().map(|error| error.in_file(inputs.path(dump))));
-                if let (By::Step, Some(step)) = (by, inputs.dumps()[dump].place.step) {
-                    report.count(dump, &task.info);
-                    let none = || (TensorStats::default(), vec![BlockStats::default(); block_plans.len()]);
-                    let (sum, sums) = steps.entry(step).or_insert_with(none);
-                    sum.merge(&stats);
-                    sums.iter_mut().zip(&blocks).for_each(|(sum, blocks)| sum.merge_tensor(blocks));
-                } else {
-                    report.push(dump, &task.info, &stats, &blocks);
+    for Row { place, members } in rows {
+        let mut sum: Option<(TensorStats, Vec<BlockStats>)> = None;
+        let alone = by == By::Tensor && place.ranks.len() < 2;
+        let first = members.first().map(|&member| (dumps[member], &tasks[member].info));
+        let kind = |info: &TensorInfo| (info.shape.clone(), info.dtype.clone());
+        let of_one_kind = |info: &TensorInfo| {
+            by == By::Tensor && members.iter().all(|&member| kind(&tasks[member].info) == kind(info))
+        };
+        let common = first.map(|(_, info)| info).filter(|info| of_one_kind(info));
+        for &member in &members {
+            let path = inputs.path(dumps[member]);
+            match results[member].take() {
+                Some(Ok((stats, (blocks, failures)))) => {
+                    problems.extend(failures.into_iter().map(|error| error.in_file(path)));
+                    if !alone {
+                        report.count(dumps[member], &tasks[member].info);
+                    }
+                    total.merge(&stats);
+                    total_blocks.iter_mut().zip(&blocks).for_each(|(sum, blocks)| sum.merge_tensor(blocks));
+                    match &mut sum {
+                        None => sum = Some((stats, blocks)),
+                        Some((sum, sums)) => {
+                            sum.merge(&stats);
+                            let add =
+                                if common.is_some() { BlockStats::merge } else { BlockStats::merge_tensor };
+                            sums.iter_mut().zip(&blocks).for_each(|(sum, blocks)| add(sum, blocks));
+                        }
+                    }
                 }
-                total.merge(&stats);
-                total_blocks.iter_mut().zip(&blocks).for_each(|(sum, blocks)| sum.merge_tensor(blocks));
+                Some(Err(error)) => problems.push(error.in_file(path)),
+                None => {}
             }
-            Err::<_, Error>(error) => problems.push(error.in_file(inputs.path(dump))),
         }
-    }
-    for (step, (stats, blocks)) in &steps {
-        report.push_step(*step, stats, blocks);
+        match (sum, first) {
+            (Some((stats, blocks)), Some((dump, info))) if alone => report.push(dump, info, stats, &blocks),
+            (Some((stats, blocks)), _) => report.push_sum(place, common, stats, &blocks),
+            _ => {}
+        }
     }
     report.conclude(&total, &total_blocks);
     report.notices = notices;
     report.problems = problems.iter().map(Error::to_string).collect();
-    report.problems.iter().for_each(|problem| complain(problem));
+    complain_of_all(report.problems.iter());
     let incomplete = !report.problems.is_empty();
     outputs.write(&report, HistogramReport::terminal)?;
     Ok(if incomplete { Outcome::Incomplete } else { Outcome::Done })

@@ -66,10 +66,14 @@ impl Ranges {
                 None => (range.parse().ok()?, range.parse().ok()?),
             };
             let step = step.parse().ok().filter(|&step: &u64| step > 0)?;
-            (first <= last).then_some((first, last, step))
+            Some((first, last, step))
         };
         let ranges = text.split(',').map(|part| range(part.trim())).collect::<Option<Vec<_>>>();
-        Ok(Self { text: text.to_owned(), ranges: ranges.ok_or_else(wrong)? })
+        let ranges = ranges.ok_or_else(wrong)?;
+        match ranges.iter().find(|(first, last, _)| first > last) {
+            Some((first, last, _)) => Err(format!("{first}..{last} ends before it begins")),
+            None => Ok(Self { text: text.to_owned(), ranges }),
+        }
     }
 
     /// Whether `number` is wanted.

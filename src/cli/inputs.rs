@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZero;
 use std::path::PathBuf;
 
+use super::args::By;
 use super::input_args::{InputArgs, Ranges};
-use super::output::complain;
+use super::output::complain_of_all;
 use crate::error::{Error, Result, escape};
 use crate::pipeline::{self, Task};
 use crate::source::{Place, RawLayout, TensorSource, Unscaled, discover, open_or_raw};
@@ -17,6 +18,8 @@ pub(super) struct Inputs {
     filters: InputArgs,
     /// Whether files of one step and rank hold different things, so that a tensor's name is not enough.
     several_groups: bool,
+    /// Loss scales that files record, as they have them, and how many files do.
+    recorded_scales: BTreeMap<String, u64>,
     /// What was skipped or is odd.
     pub(super) notices: Vec<String>,
     /// What could not be read.
@@ -35,6 +38,19 @@ pub(super) struct Selected<'a> {
     /// Number of the dump in [`Inputs::dumps`].
     pub(super) dump: usize,
     pub(super) task: Task<'a>,
+    /// What it shares with the same tensor of other ranks; `None` if its rank is not known.
+    pub(super) same: Option<Same>,
+    /// The ranks that have written these bytes.
+    pub(super) ranks: Vec<u64>,
+}
+
+/// A tensor of a step, whatever its rank.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Same {
+    pub(super) name: String,
+    pub(super) step: Option<u64>,
+    /// How many tensors of this name its rank has before it.
+    before: usize,
 }
 
 impl Inputs {
@@ -50,14 +66,11 @@ impl Inputs {
             dumps: Vec::new(),
             filters,
             several_groups: false,
+            recorded_scales: BTreeMap::new(),
             notices: Vec::new(),
             problems: found.problems,
         };
-        if found.skipped > 0 {
-            let (files, are) =
-                if found.skipped == 1 { ("file", "is no dump") } else { ("files", "are no dumps") };
-            inputs.notices.push(format!("skipped {} {files} that {are}", found.skipped));
-        }
+        inputs.notices.extend(skipped_files(&found.skipped));
         if found.repeated > 0 {
             inputs.notices.push(format!("{} paths name a file that is read already", found.repeated));
         }
@@ -88,6 +101,7 @@ impl Inputs {
                 inputs.notices.push(format!("left out {count} files that {why}"));
             }
         }
+        inputs.notices.extend(inputs.recorded_scales());
         let mut groups: HashMap<_, BTreeSet<&str>> = HashMap::new();
         for Dump { place, .. } in &inputs.dumps {
             groups.entry((place.step, place.rank)).or_default().insert(&place.group);
@@ -107,6 +121,9 @@ impl Inputs {
             Some(false) => return true,
             None => return false,
         }
+        if let Some(scale) = recorded_scale(source.metadata(), self.filters.unscale) {
+            *self.recorded_scales.entry(scale).or_default() += 1;
+        }
         self.problems.extend(source.problems().iter().map(|error| error.clone().in_file(&path)));
         let notices = source.notices().iter().map(|notice| notice.clone().in_file(&path).to_string());
         self.notices.extend(notices);
@@ -122,6 +139,23 @@ impl Inputs {
         };
         self.dumps.push(Dump { path, place, source });
         true
+    }
+
+    /// Says that files record a loss scale. It is not divided out unasked: whether the gradients beside it still
+    /// have it, no file says.
+    fn recorded_scales(&self) -> Option<String> {
+        let files: u64 = self.recorded_scales.values().sum();
+        let scales: Vec<&str> = self.recorded_scales.keys().map(String::as_str).collect();
+        let (first, more) = scales.split_first()?;
+        let scales = if more.is_empty() { (*first).to_owned() } else { format!("{first}, …") };
+        let (files, record) =
+            if files == 1 { ("a file".into(), "records") } else { (format!("{files} files"), "record") };
+        Some(match self.filters.unscale {
+            Some(_) => format!("{files} {record} another loss scale than --unscale: {scales}"),
+            None => format!(
+                "{files} {record} a loss scale: {scales}; if the values still have it, divide by it with --unscale"
+            ),
+        })
     }
 
     /// Whether the step and rank are wanted; `None` if one is asked for that is not known.
@@ -163,6 +197,11 @@ impl Inputs {
         if of_file { place.group.clone() } else { info.name.clone() }
     }
 
+    /// Whether names of tensors are asked for.
+    pub(super) fn filters_tensors(&self) -> bool {
+        self.filters.tensor.is_some() || self.filters.exclude.is_some()
+    }
+
     /// Whether the filters leave the tensor called `name`.
     pub(super) fn wants_tensor(&self, name: &str) -> bool {
         let InputArgs { tensor, exclude, .. } = &self.filters;
@@ -174,7 +213,8 @@ impl Inputs {
     pub(super) fn select(&self) -> (Vec<Selected<'_>>, Vec<String>, Vec<Error>) {
         let (mut selected, mut problems) = (Vec::new(), Vec::new());
         let mut skipped: BTreeMap<&str, u64> = BTreeMap::new();
-        for (number, Dump { path, source, .. }) in self.dumps.iter().enumerate() {
+        let mut before: HashMap<_, usize> = HashMap::new();
+        for (number, Dump { path, source, place }) in self.dumps.iter().enumerate() {
             for (index, info) in source.tensors().iter().enumerate() {
                 if !self.wants_tensor(&info.name) {
                     continue;
@@ -195,7 +235,15 @@ impl Inputs {
                     }
                     None => info.clone(),
                 };
-                selected.push(Selected { dump: number, task: Task { source: &**source, index, info } });
+                let same = place.rank.map(|rank| {
+                    let (name, step) = (self.key(number, &info), place.step);
+                    let count = before.entry((name.clone(), step, rank)).or_default();
+                    *count += 1;
+                    Same { name, step, before: *count - 1 }
+                });
+                let ranks = place.rank.into_iter().collect();
+                let task = Task { source: &**source, index, info };
+                selected.push(Selected { dump: number, task, same, ranks });
             }
         }
         (selected, skipped_types(&skipped).into_iter().collect(), problems)
@@ -203,27 +251,26 @@ impl Inputs {
 
     /// Leaves out tensors that several ranks have written with the same bytes, but for the first; says how
     /// many.
-    pub(super) fn drop_replicas(
-        &self,
-        selected: &mut Vec<Selected<'_>>,
-        threads: NonZero<usize>,
-    ) -> Option<String> {
+    pub(super) fn drop_replicas(selected: &mut Vec<Selected<'_>>, threads: NonZero<usize>) -> Option<String> {
         let mut by_key: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-        for (number, Selected { dump, task }) in selected.iter().enumerate() {
-            let place = &self.dumps[*dump].place;
-            if place.rank.is_some() {
-                by_key.entry((place.step, self.key(*dump, &task.info))).or_default().push(number);
+        for (number, tensor) in selected.iter().enumerate() {
+            if let Some(same) = &tensor.same {
+                by_key.entry(same.clone()).or_default().push(number);
             }
         }
         let groups: Vec<Vec<usize>> = by_key.into_values().filter(|group| group.len() > 1).collect();
         let tasks: Vec<Vec<&Task<'_>>> =
             groups.iter().map(|group| group.iter().map(|&number| &selected[number].task).collect()).collect();
         let repeated = pipeline::replicas(&tasks, threads);
-        let drop: BTreeSet<usize> = groups
-            .iter()
-            .zip(repeated)
-            .flat_map(|(group, repeated)| repeated.into_iter().map(|position| group[position]))
-            .collect();
+        let mut drop = BTreeSet::new();
+        for (group, repeated) in groups.iter().zip(repeated) {
+            for position in repeated {
+                drop.insert(group[position]);
+                // The first is kept, and stands for the group in every table.
+                let ranks = std::mem::take(&mut selected[group[position]].ranks);
+                selected[group[0]].ranks.extend(ranks);
+            }
+        }
         let mut numbers = 0..;
         selected.retain(|_| numbers.next().is_some_and(|number| !drop.contains(&number)));
         (!drop.is_empty()).then(|| {
@@ -232,25 +279,31 @@ impl Inputs {
         })
     }
 
-    /// Leaves out tensors of files that do not say their step; says how many, and what else is odd.
+    /// Leaves out tensors of files that do not say their step, or rank; says how many, and what else is odd.
     ///
     /// # Errors
     /// None is left.
-    pub(super) fn drop_unplaced(&self, selected: &mut Vec<Selected<'_>>) -> Result<Vec<String>> {
+    pub(super) fn drop_unplaced(&self, selected: &mut Vec<Selected<'_>>, by: By) -> Result<Vec<String>> {
         let before = selected.len();
-        selected.retain(|tensor| self.dumps[tensor.dump].place.step.is_some());
+        selected.retain(|tensor| {
+            let place = &self.dumps[tensor.dump].place;
+            if by == By::Rank { place.rank.is_some() } else { place.step.is_some() }
+        });
+        let by = by.name();
         let dropped = before - selected.len();
         if dropped > 0 && selected.is_empty() {
-            return Err(Error::new("no file says of what step it is; --layout tells where paths have it"));
+            return Err(Error::new(format!(
+                "no file says of what {by} it is; --layout tells where paths have it"
+            )));
         }
         let mut notices = Vec::new();
         if dropped > 0 {
-            notices.push(format!("left out {dropped} tensors of files that do not say their step"));
+            notices.push(format!("left out {dropped} tensors of files that do not say their {by}"));
         }
         if self.several_groups {
             let groups: BTreeSet<&str> = self.dumps.iter().map(|dump| dump.place.group.as_str()).collect();
             let groups = groups.into_iter().take(5).map(escape).collect::<Vec<_>>().join(", ");
-            notices.push(format!("files of one step hold different things, which are added up: {groups}"));
+            notices.push(format!("files of one {by} hold different things, which are added up: {groups}"));
         }
         Ok(notices)
     }
@@ -259,6 +312,40 @@ impl Inputs {
     pub(super) fn path(&self, number: usize) -> &PathBuf {
         &self.dumps[number].path
     }
+}
+
+/// The loss scale that metadata record, `loss_scale 65536`, if it is not 1 nor the one that is divided by.
+fn recorded_scale(metadata: &[(String, String)], unscale: Option<f32>) -> Option<String> {
+    let is_scale = |key: &str| {
+        let key = key.to_ascii_lowercase().replace(['-', '.', ' '], "_");
+        ["loss_scale", "grad_scale"].iter().any(|known| key.ends_with(known))
+    };
+    let (key, value) = metadata.iter().find(|(key, _)| is_scale(key))?;
+    let scale: f64 = value.trim().parse().ok()?;
+    let odd = scale != 1.0 && unscale.is_none_or(|unscale| f64::from(unscale) != scale);
+    odd.then(|| escape(&format!("{key} {}", value.trim())))
+}
+
+/// Most kinds of files that are named.
+const KINDS: usize = 5;
+
+/// `skipped 12 files that are no dumps: 7 .csv, 4 .json, 1 .py`
+fn skipped_files(skipped: &BTreeMap<String, u64>) -> Option<String> {
+    let total: u64 = skipped.values().sum();
+    let (files, are) = if total == 1 { ("file", "is no dump") } else { ("files", "are no dumps") };
+    let mut kinds: Vec<(&String, &u64)> = skipped.iter().collect();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let kind = |&(extension, count): &(&String, &u64)| match extension.as_str() {
+        "" => format!("{count} without extension"),
+        extension => format!("{count} .{}", escape(extension)),
+    };
+    let mut named: Vec<String> = kinds.iter().take(KINDS).map(kind).collect();
+    if kinds.len() > KINDS {
+        named.push(format!("{} others", kinds[KINDS..].iter().map(|(_, count)| **count).sum::<u64>()));
+    }
+    let tables = ["csv", "tsv"].iter().any(|table| skipped.contains_key(*table));
+    let tables = if tables { " (tables are read if they are named)" } else { "" };
+    (total > 0).then(|| format!("skipped {total} {files} that {are}: {}{tables}", named.join(", ")))
 }
 
 /// `skipped 5 tensors whose type names no floating-point format: 3 I64, 2 BOOL`
@@ -282,17 +369,18 @@ pub(super) fn require(selected: &[Selected<'_>], inputs: &Inputs, problems: &[Er
     }
     let filters = &inputs.filters;
     let by_place = filters.steps.is_some() || filters.ranks.is_some() || filters.layout.is_some();
-    let filtered = filters.tensor.is_some() || filters.exclude.is_some();
     Err(match problems {
         [others @ .., last] => {
-            others.iter().for_each(|problem| complain(&problem.to_string()));
+            complain_of_all(others.iter());
             last.clone()
         }
         [] if inputs.dumps.is_empty() && by_place => {
             Error::new("no dump is left to read: check --steps, --ranks and --layout")
         }
         [] if inputs.dumps.is_empty() => Error::new("found no dump to read"),
-        [] if filtered => Error::new("no tensor is left to read: check --tensor and --exclude"),
+        [] if inputs.filters_tensors() => {
+            Error::new("no tensor is left to read: check --tensor and --exclude")
+        }
         [] => Error::new("found no tensor of floating-point numbers"),
     })
 }

@@ -3,7 +3,7 @@
 use super::Outcome;
 use super::args::LsArgs;
 use super::inputs::Inputs;
-use super::output::{Outputs, complain};
+use super::output::{Outputs, complain_of_all};
 use crate::error::{Error, Result};
 use crate::report::listing::{Entry, ListingReport};
 
@@ -11,12 +11,14 @@ pub(super) fn run(args: LsArgs) -> Result<Outcome> {
     let LsArgs { input, output } = args;
     let outputs = Outputs::without_pictures(output.into())?;
     let inputs = Inputs::open(input);
-    inputs.notices.iter().for_each(|notice| outputs.notice(notice));
-    if inputs.dumps().is_empty() {
-        super::inputs::require(&[], &inputs, &inputs.problems)?;
-    }
+    outputs.notices(&inputs.notices);
     let mut report = ListingReport::default();
-    for (number, dump) in inputs.dumps().iter().enumerate() {
+    for dump in inputs.dumps() {
+        let wanted = dump.source.tensors().iter().any(|info| inputs.wants_tensor(&info.name));
+        if inputs.filters_tensors() && !wanted {
+            continue;
+        }
+        let number = report.files.len();
         report.files.push(dump.path.display().to_string());
         for info in dump.source.tensors().iter().filter(|info| inputs.wants_tensor(&info.name)) {
             let info = match &inputs.filters().dtype {
@@ -27,9 +29,12 @@ pub(super) fn run(args: LsArgs) -> Result<Outcome> {
             report.tensors.push(Entry::new(number, &info, (dump.place.step, dump.place.rank)));
         }
     }
+    if report.files.is_empty() {
+        super::inputs::require(&[], &inputs, &inputs.problems)?;
+    }
     report.notices = inputs.notices.clone();
     report.problems = inputs.problems.iter().map(Error::to_string).collect();
-    report.problems.iter().for_each(|problem| complain(problem));
+    complain_of_all(report.problems.iter());
     let incomplete = !report.problems.is_empty();
     outputs.write(&report, ListingReport::terminal)?;
     Ok(if incomplete { Outcome::Incomplete } else { Outcome::Done })

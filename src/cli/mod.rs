@@ -10,6 +10,7 @@ mod inputs;
 mod ls;
 mod output;
 mod progress;
+mod rows;
 mod simulate;
 mod verify;
 

@@ -8,6 +8,9 @@ use crate::report::Report;
 use crate::report::save::Target;
 use crate::report::style::{Paint, View};
 
+/// Most lines of one kind on standard error: a file may have a fault for each of a million tensors.
+const MOST: usize = 100;
+
 /// Everything that has to be written at the end, checked at the start.
 pub(super) struct Outputs {
     args: OutputArgs,
@@ -30,10 +33,11 @@ impl Outputs {
         Ok(Self { args, targets })
     }
 
-    /// Says something beside the result, unless told to be quiet.
-    pub(super) fn notice(&self, text: &str) {
+    /// Says what is to be said beside the result, unless told to be quiet.
+    pub(super) fn notices(&self, notices: &[String]) {
         if !self.args.quiet {
-            say(&format!("note: {text}"));
+            notices.iter().take(MOST).for_each(|notice| say(&format!("note: {notice}")));
+            say_rest(notices.len());
         }
     }
 
@@ -93,6 +97,20 @@ impl<W: Write> Write for Pipe<W> {
 /// Reports a failure on standard error.
 pub(super) fn complain(text: &str) {
     say(&format!("amp-inspect: {text}"));
+}
+
+/// Reports several failures.
+pub(super) fn complain_of_all<T: ToString>(problems: impl ExactSizeIterator<Item = T>) {
+    let count = problems.len();
+    problems.take(MOST).for_each(|problem| complain(&problem.to_string()));
+    say_rest(count);
+}
+
+/// Says how many of `count` lines have been left out.
+fn say_rest(count: usize) {
+    if count > MOST {
+        say(&format!("… and {} more like these; --json has all", count - MOST));
+    }
 }
 
 fn say(text: &str) {

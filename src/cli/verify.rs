@@ -14,7 +14,8 @@ use crate::report::verify::VerifyReport;
 use crate::verify::{self, Check};
 
 pub(super) fn run(args: VerifyArgs) -> Result<Outcome> {
-    let VerifyArgs { formats: named, full, threads, quiet, output } = args;
+    let VerifyArgs { formats: named, full, threads, output } = args;
+    let quiet = output.quiet;
     let threads = threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN);
     let outputs = Outputs::without_pictures(output.into())?;
     let mut formats: Vec<FormatSpec> = Vec::new();

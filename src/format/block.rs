@@ -35,7 +35,7 @@ pub struct BlockSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockShape {
     /// `length` consecutive elements along an axis, counted from 0, or from the last axis, −1, backwards. A
-    /// tensor that has no such axis is cut along its last one.
+    /// tensor that has no such axis cannot be cut so.
     Run {
         /// Elements in a block.
         length: u32,

@@ -33,7 +33,7 @@ pub fn run_blocks(
         .map(|(task, source, shape)| {
             let grid = match task.source.column_major(task.index) {
                 true => Grid::column_major(&task.info.shape, shape),
-                false => Some(Grid::new(&task.info.shape, shape)),
+                false => Grid::new(&task.info.shape, shape),
             };
             (task, source, shape, grid)
         })
@@ -43,10 +43,8 @@ pub fn run_blocks(
     let segments: Vec<u64> = jobs.iter().map(|(.., grid)| grid.as_ref().map_or(0, in_grid)).collect();
     let in_order = |job: usize| jobs[job].0.source.in_order(jobs[job].0.index);
     let finished = in_segments(&segments, threads, in_order, |job, number, scratch: &mut Scratch| {
-        let (task, source, shape, grid) = jobs[job];
-        let grid = grid.ok_or_else(|| {
-            Error::new("tiles of an array of more than two dimensions cannot be read in Fortran order")
-        })?;
+        let (task, source, shape, ref grid) = jobs[job];
+        let grid = *grid.as_ref().map_err(Clone::clone)?;
         let each = a_segment(&grid);
         let rectangles = number * each..grid.rectangles().min((number + 1) * each);
         let mut accumulator = BlockAccumulator::new(of_shape(shape), grid, rectangles.start, source);

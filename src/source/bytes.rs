@@ -1,5 +1,6 @@
 //! Bytes at known positions: a whole file, or a member of an archive that is unpacked as it is read.
 
+use super::limits;
 use crate::error::{Error, Result};
 use crate::tensor::TensorInfo;
 
@@ -28,7 +29,8 @@ pub(super) trait Bytes: Send + Sync {
             return Err(Error::new(what).at_byte(offset));
         }
         if len > left {
-            let what = format!("the {} ends {left} bytes into {what}, which takes {len} bytes", self.kind());
+            let (kind, left, len) = (self.kind(), limits::bytes(left), limits::bytes(len));
+            let what = format!("the {kind} ends {left} into {what}, which takes {len}");
             return Err(Error::new(what).at_byte(self.len()));
         }
         let size = usize::try_from(len)
@@ -54,8 +56,8 @@ pub(super) trait Bytes: Send + Sync {
 /// Refuses to read outside the tensor.
 pub(super) fn check_range(tensor: &TensorInfo, offset: u64, len: u64) -> Result<()> {
     if offset.checked_add(len).is_none_or(|end| end > tensor.bytes()) {
-        let total = tensor.bytes();
-        let what = format!("{len} bytes from byte {offset} on go beyond the tensor's {total} bytes");
+        let (len, total) = (limits::bytes(len), limits::bytes(tensor.bytes()));
+        let what = format!("{len} from byte {offset} on go beyond the tensor's {total}");
         return Err(Error::new(what));
     }
     Ok(())

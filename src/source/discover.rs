@@ -1,6 +1,6 @@
 //! From the paths of a command line to the files to open.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 pub struct Discovery {
     /// Files to open, in the order of the paths; those of a directory in the order of their names.
     pub files: Vec<PathBuf>,
-    /// Number of files in the given directories that are no dumps.
-    pub skipped: u64,
+    /// Number of files in the given directories that are no dumps, by extension.
+    pub skipped: BTreeMap<String, u64>,
     /// Paths that stand for nothing, and directories or files that cannot be read.
     pub problems: Vec<Error>,
     /// Number of files that were found more than once and are taken once.
@@ -33,6 +33,7 @@ pub struct Discovery {
 /// (not in circles, and no file twice); a file is taken if its first bytes are those of a dump, or if it is named like one,
 /// so that damaged dumps are reported and not passed over. A path that does not exist and contains
 /// `*`, `?` or `[` is a pattern: `run/step*/grads.npy`, and `**` for any depth.
+/// Tables (.csv) are taken if they are named, not from directories, where most are logs.
 /// An index of a model in several files stands for these files, which are then not taken again. With `raw`,
 /// what is called like a raw file is taken too; without, only if a JSON file beside it describes it.
 pub fn discover(paths: &[PathBuf], raw: bool) -> Discovery {
@@ -82,14 +83,14 @@ impl Discovery {
 
     fn walk(&mut self, directory: &Path) {
         let raw = self.raw;
-        let (files, skipped, problems) = (self.files.len(), self.skipped, self.problems.len());
+        let (files, skipped, problems) = (self.files.len(), self.skipped(), self.problems.len());
         for entry in WalkDir::new(directory).follow_links(true).sort_by_file_name() {
             match entry {
                 Ok(entry) if entry.file_type().is_dir() => {}
-                Ok(entry) if !entry.file_type().is_file() => self.skipped += 1,
+                Ok(entry) if !entry.file_type().is_file() => self.skip(entry.path()),
                 Ok(entry) => match is_dump(entry.path(), raw) {
                     Ok(true) => self.take(entry.into_path()),
-                    Ok(false) => self.skipped += 1,
+                    Ok(false) => self.skip(entry.path()),
                     Err(error) => self.problems.push(error.in_file(entry.path())),
                 },
                 // A link back up the tree leads to files that are visited anyway.
@@ -102,7 +103,7 @@ impl Discovery {
             }
         }
         if self.files.len() == files && self.problems.len() == problems {
-            let others = self.skipped - skipped;
+            let others = self.skipped() - skipped;
             let what = known::by_files(directory).map_or_else(
                 || format!("contains no dump that can be read; other files there: {others}"),
                 str::to_owned,
@@ -121,6 +122,17 @@ impl Discovery {
         } else {
             self.files.push(path);
         }
+    }
+
+    /// Counts a file that is no dump.
+    fn skip(&mut self, path: &Path) {
+        let extension = path.extension().unwrap_or_default().to_string_lossy().into_owned();
+        *self.skipped.entry(extension).or_default() += 1;
+    }
+
+    /// Number of files that are no dumps.
+    fn skipped(&self) -> u64 {
+        self.skipped.values().sum()
     }
 
     /// Leaves out the files that an index or a checkpoint's metadata among the others stand for.

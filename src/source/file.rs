@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::bytes::Bytes;
 use super::handles::Handle;
+use super::limits;
 use crate::error::{Error, Result};
 
 /// A dump file, open for reading at any position from any thread.
@@ -52,7 +53,8 @@ impl Bytes for DumpFile {
     fn read_exact_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         self.handle.file().and_then(|file| fill(&file, offset, bytes)).map_err(|error| {
             if error.kind() == io::ErrorKind::UnexpectedEof {
-                Error::new(format!("the file has become shorter than the {} bytes it had", self.len()))
+                let had = limits::bytes(self.len());
+                Error::new(format!("the file has become shorter than the {had} it had"))
             } else {
                 Error::io("cannot read the file", &error)
             }

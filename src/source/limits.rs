@@ -63,6 +63,11 @@ pub(super) fn stored_bytes(elements: u64, bits: u32) -> Result<u64> {
     }
 }
 
+/// `1 byte`, `2 bytes`.
+pub(super) fn bytes(count: u64) -> String {
+    format!("{count} {}", if count == 1 { "byte" } else { "bytes" })
+}
+
 /// A shape as people write it: `(2, 3)`, `()`.
 pub(super) fn show_shape(shape: &[u64]) -> String {
     let extents: Vec<_> = shape.iter().map(u64::to_string).collect();

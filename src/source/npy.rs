@@ -92,7 +92,7 @@ pub(super) fn arrays(bytes: &dyn Bytes, stem: &str) -> Result<Arrays> {
         let mark = left.min(MAGIC.len() as u64);
         let next = bytes.header("the next array", end, mark, limits::NPY_HEADER_BYTES)?;
         if next != MAGIC || arrays.found.len() == limits::APPENDED_ARRAYS {
-            let what = format!("{left} bytes follow the last array that is read; they are ignored");
+            let what = format!("ignored {} after the last array that is read", limits::bytes(left));
             arrays.notices.push(Error::new(what).at_byte(end));
             break;
         }
@@ -153,8 +153,8 @@ fn array(file: &dyn Bytes, at: u64, name: String) -> Result<Array> {
     let start = header_at + length;
     let left = file.len() - start;
     if bytes > left {
-        let shape = show_shape(&header.shape);
-        let what = format!("the data are cut off: shape {shape} takes {bytes} bytes, {left} are there");
+        let (shape, bytes) = (show_shape(&header.shape), limits::bytes(bytes));
+        let what = format!("the data are cut off: shape {shape} takes {bytes}, {left} are there");
         return Err(Error::new(what).at_byte(file.len()));
     }
     let header::Header { dtype, byte_order, shape, column_major } = header;

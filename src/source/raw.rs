@@ -54,8 +54,8 @@ pub(super) fn open(file: DumpFile, layout: &RawLayout) -> Result<Box<dyn TensorS
         Some(shape) => {
             let needed = stored_bytes(element_count(&shape)?, dtype.bits())?;
             if needed != len {
-                let (shape, dtype) = (show_shape(&shape), dtype.name());
-                let what = format!("shape {shape} of {dtype} takes {needed} bytes, but the file has {len}");
+                let (shape, dtype, needed) = (show_shape(&shape), dtype.name(), limits::bytes(needed));
+                let what = format!("shape {shape} of {dtype} takes {needed}, but the file has {len}");
                 return Err(Error::new(what));
             }
             shape
@@ -64,7 +64,8 @@ pub(super) fn open(file: DumpFile, layout: &RawLayout) -> Result<Box<dyn TensorS
             let bits = u64::from(dtype.bits());
             let elements = len.checked_mul(8).filter(|total| total.is_multiple_of(bits));
             let elements = elements.ok_or_else(|| {
-                Error::new(format!("its {len} bytes are no whole number of {} of {bits} bits", dtype.name()))
+                let (len, dtype) = (limits::bytes(len), dtype.name());
+                Error::new(format!("its size, {len}, is no whole number of {dtype} of {bits} bits"))
             })?;
             vec![elements / bits]
         }

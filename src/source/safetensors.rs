@@ -259,14 +259,13 @@ impl Survey {
         let bytes = stored_bytes(elements, dtype.bits()).map_err(in_header)?;
         let claimed = end - begin;
         if bytes != claimed {
-            let (shape, dtype) = (show_shape(&shape), dtype.name());
-            let what =
-                format!("shape {shape} of {dtype} takes {bytes} bytes, but data_offsets span {claimed}");
+            let (shape, dtype, bytes) = (show_shape(&shape), dtype.name(), limits::bytes(bytes));
+            let what = format!("shape {shape} of {dtype} takes {bytes}, but data_offsets span {claimed}");
             return Err(Error::new(what).at_byte(at));
         }
         if end > self.data_len {
             let left = self.data_len.saturating_sub(begin);
-            let what = format!("the data are cut off: {left} of {bytes} bytes are there");
+            let what = format!("the data are cut off: {left} of {} are there", limits::bytes(bytes));
             return Err(Error::new(what).at_byte(self.data_at + self.data_len));
         }
         Ok(TensorInfo { name: name.to_owned(), shape, dtype, byte_order: ByteOrder::Little, elements })
@@ -278,20 +277,20 @@ impl Survey {
         let mut end = 0;
         for span in &self.spans {
             if span.begin < end {
-                let what =
-                    format!("the data overlap those of the tensor before by {} bytes", end - span.begin);
+                let overlap = limits::bytes(end - span.begin);
+                let what = format!("the data overlap those of the tensor before by {overlap}");
                 return Err(Error::new(what)
                     .in_tensor(&span.name)
                     .at_byte(self.data_at.saturating_add(span.begin)));
             }
             if span.begin > end && !self.claims_unknown {
-                let what = format!("the {} bytes before its data belong to no tensor", span.begin - end);
+                let what = format!("no tensor has the {} before its data", limits::bytes(span.begin - end));
                 return Err(Error::new(what).in_tensor(&span.name).at_byte(self.data_at.saturating_add(end)));
             }
             end = span.end;
         }
         if end < self.data_len && !self.claims_unknown {
-            let what = format!("the last {} bytes belong to no tensor", self.data_len - end);
+            let what = format!("no tensor has the last {}", limits::bytes(self.data_len - end));
             return Err(Error::new(what).at_byte(self.data_at + end));
         }
         Ok(())

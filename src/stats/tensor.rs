@@ -214,6 +214,7 @@ impl Accumulate for TensorAccumulator<'_> {
             bins.add_to(source, &mut in_bins);
             self.plan.reuse(bins);
         }
+        self.stats.source.binades.shrink();
         self.stats
     }
 }

@@ -1,5 +1,6 @@
 //! How a tensor is cut into blocks, and into rectangles of whole blocks that fit in a small buffer.
 
+use crate::error::{Error, Result};
 use crate::format::block::BlockShape;
 
 /// Elements that a rectangle has at most, unless a single block has more.
@@ -32,12 +33,15 @@ pub struct Rectangle {
 
 impl Grid {
     /// Cuts a tensor of this shape. A scalar is a matrix of one element.
-    pub fn new(shape: &[u64], block: BlockShape) -> Self {
+    ///
+    /// # Errors
+    /// The tensor has no such axis as blocks are to lie along.
+    pub fn new(shape: &[u64], block: BlockShape) -> Result<Self> {
         let last = shape.len().saturating_sub(1);
         let (axis, block) = match block {
             BlockShape::Tile { rows, columns } => (last, (rows.into(), columns.into())),
             BlockShape::Run { length, axis } => {
-                let axis = axis_of(shape.len(), axis);
+                let axis = axis_of(shape.len(), axis)?;
                 (axis, if axis == last { (1, length.into()) } else { (length.into(), 1) })
             }
         };
@@ -60,17 +64,20 @@ impl Grid {
         } else {
             tall
         };
-        Self { matrices, rows, columns, block, rectangle: (height.min(rows), width.min(columns)) }
+        Ok(Self { matrices, rows, columns, block, rectangle: (height.min(rows), width.min(columns)) })
     }
 
     /// The same blocks where the first index runs fastest (Fortran order): the grid of the tensor as it is
-    /// stored, which is that of the shape reversed. `None` for tiles of several rows in more than two
-    /// dimensions, whose rows are then no matrix.
-    pub fn column_major(shape: &[u64], block: BlockShape) -> Option<Self> {
+    /// stored, which is that of the shape reversed.
+    ///
+    /// # Errors
+    /// The tensor has no such axis, or the blocks are tiles of several rows in more than two dimensions, whose
+    /// rows are then no matrix.
+    pub fn column_major(shape: &[u64], block: BlockShape) -> Result<Self> {
         let reversed: Vec<u64> = shape.iter().rev().copied().collect();
         let block = match block {
             BlockShape::Run { length, axis } => {
-                let axis = reversed.len().saturating_sub(1) - axis_of(shape.len(), axis);
+                let axis = reversed.len().saturating_sub(1) - axis_of(shape.len(), axis)?;
                 BlockShape::Run { length, axis: axis as i32 }
             }
             BlockShape::Tile { rows: 1, columns } => BlockShape::Run { length: columns, axis: 0 },
@@ -78,9 +85,13 @@ impl Grid {
                 BlockShape::Tile { rows: columns, columns: rows }
             }
             BlockShape::Tile { .. } if shape.len() < 2 => block,
-            BlockShape::Tile { .. } => return None,
+            BlockShape::Tile { .. } => {
+                return Err(Error::new(
+                    "tiles of an array of more than two dimensions cannot be read in Fortran order",
+                ));
+            }
         };
-        Some(Self::new(&reversed, block))
+        Self::new(&reversed, block)
     }
 
     /// Rows and columns of a block away from the edges.
@@ -116,12 +127,15 @@ impl Grid {
     }
 }
 
-/// The axis that `axis` means among `dimensions`: negative ones count from the end; one that is not there
-/// is the last.
-fn axis_of(dimensions: usize, axis: i32) -> usize {
-    let last = dimensions.saturating_sub(1);
-    let axis = i64::from(axis) + if axis < 0 { dimensions as i64 } else { 0 };
-    usize::try_from(axis).ok().filter(|&axis| axis < last).unwrap_or(last)
+/// The axis that `axis` means among `dimensions`: negative ones count from the end. A scalar has one.
+fn axis_of(dimensions: usize, axis: i32) -> Result<usize> {
+    let from_first = i64::from(axis) + if axis < 0 { dimensions.max(1) as i64 } else { 0 };
+    let found = usize::try_from(from_first).ok().filter(|&axis| axis < dimensions.max(1));
+    found.ok_or_else(|| {
+        let dimensions =
+            if dimensions == 1 { "1 dimension".into() } else { format!("{dimensions} dimensions") };
+        Error::new(format!("has {dimensions}, so its blocks cannot lie along axis {axis}"))
+    })
 }
 
 /// The row-major position of the element that is stored at `position` with the first index running fastest.

@@ -75,8 +75,7 @@ fn blocks(shape: &[u64], block: BlockShape) -> Vec<Vec<usize>> {
             BlockShape::Run { length, axis } => {
                 let rank = shape.len() as i32;
                 let axis = if axis < 0 { axis + rank } else { axis };
-                let axis = if (0..rank).contains(&axis) { axis } else { rank - 1 };
-                if axis >= 0 {
+                if rank > 0 {
                     index[axis as usize] /= u64::from(length);
                 }
             }
@@ -190,8 +189,14 @@ const FORMATS: &[&str] = &[
     "e4m0fn:2x2",
 ];
 
-fn plans(scale: f32) -> Vec<BlockPlan> {
-    FORMATS.iter().map(|name| BlockPlan { spec: find_block(name).unwrap(), scale }).collect()
+/// The casts whose blocks lie along an axis that tensors of this shape have. Scalars have one axis.
+fn plans(shape: &[u64], scale: f32) -> Vec<BlockPlan> {
+    let rank = shape.len().max(1) as i32;
+    let fits = |plan: &BlockPlan| match plan.spec.shape {
+        BlockShape::Run { axis, .. } => (-rank..rank).contains(&axis),
+        BlockShape::Tile { .. } => true,
+    };
+    FORMATS.iter().map(|name| BlockPlan { spec: find_block(name).unwrap(), scale }).filter(fits).collect()
 }
 
 const SHAPES: &[&[u64]] =
@@ -233,7 +238,7 @@ fn every_shape_and_axis_is_cut_and_cast_as_the_definition_says() {
         let memory = memory(shape, Dtype::Float(row("float32")), bytes);
         let scales = if values.len() > 5000 { &[1.0][..] } else { &[1.0, 1024.0, 0.3] };
         for &scale in scales {
-            let plans = plans(scale);
+            let plans = plans(shape, scale);
             let found = found(&memory, &values, &plans, 2);
             for (plan, stats) in plans.iter().zip(&found) {
                 let what = format!("{} of {shape:?}, values {kind}, scale {scale}", plan.spec.name);
@@ -271,7 +276,7 @@ fn narrow_and_wide_sources() {
 
 fn check(shape: &[u64], dtype: Dtype, bytes: Vec<u8>, values: &[f64]) {
     let memory = memory(shape, dtype.clone(), bytes);
-    let plans = plans(1.0);
+    let plans = plans(shape, 1.0);
     for (plan, stats) in plans.iter().zip(&found(&memory, values, &plans, 1)) {
         let what = format!("{} of {shape:?} {}", plan.spec.name, dtype.name());
         same(&what, stats, &naive(shape, values, plan));
@@ -287,7 +292,7 @@ fn large_tensors_give_the_same_for_any_number_of_threads() {
         let values: Vec<f64> = singles.iter().map(|&x| x.into()).collect();
         let bytes = singles.iter().flat_map(|x| x.to_le_bytes()).collect();
         let memory = memory(shape, Dtype::Float(row("float32")), bytes);
-        let plans = plans(1.0);
+        let plans = plans(shape, 1.0);
         let one = found(&memory, &values, &plans, 1);
         assert_eq!(one, found(&memory, &values, &plans, 3));
         for (plan, stats) in plans.iter().zip(&one).step_by(3) {
@@ -312,7 +317,7 @@ fn fortran_order_gives_the_same_blocks() {
         }
         let bytes = stored.iter().flat_map(|x: &f32| x.to_le_bytes()).collect();
         let stored = Memory { column_major: true, ..memory(shape, Dtype::Float(row("float32")), bytes) };
-        for plan in plans(1.0) {
+        for plan in plans(shape, 1.0) {
             let tiles = matches!(plan.spec.shape, BlockShape::Tile { rows, .. } if rows > 1);
             if tiles && shape.len() > 2 {
                 let task = Task { source: &stored, index: 0, info: stored.tensors[0].clone() };
@@ -331,6 +336,30 @@ fn fortran_order_gives_the_same_blocks() {
             {
                 assert_eq!(a.first, b.first, "{} of {shape:?}", plan.spec.name);
             }
+        }
+    }
+}
+
+#[test]
+fn axes_that_a_tensor_lacks_are_refused() {
+    for (shape, axis, sentence) in [
+        (&[3_u64, 4][..], "5", "has 2 dimensions, so its blocks cannot lie along axis 5"),
+        (&[3, 4], "-3", "has 2 dimensions, so its blocks cannot lie along axis -3"),
+        (&[12], "1", "has 1 dimension, so its blocks cannot lie along axis 1"),
+        (&[], "-2", "has 0 dimensions, so its blocks cannot lie along axis -2"),
+    ] {
+        let count = shape.iter().product::<u64>() as usize;
+        let memory = memory(shape, Dtype::Float(row("float32")), vec![0; 4 * count]);
+        let source = source_stats(&vec![0.0; count]);
+        let spec = find_block(&format!("mxfp8:axis={axis}")).unwrap();
+        for column_major in [false, true] {
+            let memory =
+                Memory { column_major, tensors: memory.tensors.clone(), bytes: memory.bytes.clone() };
+            let task = Task { source: &memory, index: 0, info: memory.tensors[0].clone() };
+            let plans = [BlockPlan { spec, scale: 1.0 }];
+            let (_, failures) =
+                run_blocks(&[(&task, &source)], &plans, NonZero::<usize>::MIN, |_| {}).remove(0);
+            assert_eq!(failures[0].to_string(), format!("tensor 't': {sentence}"));
         }
     }
 }

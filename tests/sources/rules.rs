@@ -176,7 +176,7 @@ fn safetensors_headers_follow_the_rules() {
         ),
         (
             entry(r#""shape":[1],"data_offsets":[18446744073709551610,18446744073709551614]"#),
-            "tensor 'x': byte 100: the 18446744073709551610 bytes before its data belong to no tensor",
+            "tensor 'x': byte 100: no tensor has the 18446744073709551610 bytes before its data",
         ),
     ];
     let mut found = Vec::new();

@@ -61,6 +61,6 @@ fn tables_are_read_in_any_order_and_any_length() {
 fn tables_in_folders_are_logs_until_they_are_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("loss.csv"), "step,loss\n0,1.5\n").unwrap();
-    assert_eq!(discover(&[folder.path().to_owned()], false).skipped, 1);
+    assert_eq!(discover(&[folder.path().to_owned()], false).skipped, [("csv".to_owned(), 1)].into());
     assert_eq!(discover(&[folder.path().join("loss.csv")], false).files.len(), 1);
 }

@@ -12,7 +12,7 @@ use std::thread;
 
 use super::Outcome;
 use super::args::OutputArgs;
-use super::output::{Outputs, complain};
+use super::output::{Outputs, complain_of_all};
 use super::progress::Progress;
 use crate::error::{Error, Result, escape};
 use crate::pipeline;
@@ -48,11 +48,11 @@ pub(super) fn run(args: SimulateArgs) -> Result<Outcome> {
     }));
     let suggestion = args.suggest.then(|| suggest(&trace, &schedule)).transpose()?;
 
-    notices.iter().for_each(|notice| outputs.notice(notice));
+    outputs.notices(&notices);
     let mut report = SimulateReport::new(options(&args), record, trace, schedule, runs, suggestion);
     report.notices = notices;
     report.problems = problems.iter().map(Error::to_string).collect();
-    report.problems.iter().for_each(|problem| complain(problem));
+    complain_of_all(report.problems.iter());
     let incomplete = !report.problems.is_empty();
     outputs.write(&report, SimulateReport::terminal)?;
     Ok(if incomplete { Outcome::Incomplete } else { Outcome::Done })

@@ -132,11 +132,11 @@ fn from_dumps(args: &SimulateArgs) -> Result<Read> {
     let (mut selected, skipped, mut problems) = inputs.select();
     problems.splice(0..0, inputs.problems.iter().cloned());
     let mut notices: Vec<String> = inputs.notices.iter().cloned().chain(skipped).collect();
-    notices.extend(inputs.drop_replicas(&mut selected, super::threads(&args.output)));
+    notices.extend(Inputs::drop_replicas(&mut selected, super::threads(&args.output)));
     require(&selected, &inputs, &problems)?;
 
     let (mut tasks, mut files) = (Vec::new(), Vec::new());
-    for Selected { task, dump } in selected {
+    for Selected { task, dump, .. } in selected {
         let Dump { path, place, source } = &inputs.dumps()[dump];
         let scale = match args.unscale {
             Unscale::By(scale) => Some(scale.into()),

@@ -47,7 +47,7 @@ impl FormatRow {
 impl HistogramReport {
     /// The cells of block formats, all tensors together.
     fn block_cells(&self) -> impl Iterator<Item = (&Cell, &Blocks)> {
-        self.total.formats.iter().filter_map(|cell| Some((cell, cell.blocks.as_ref()?)))
+        self.total.formats.iter().filter_map(|cell| Some((cell, cell.blocks.as_deref()?)))
     }
 
     /// Column heads and rows of the table about scales.
@@ -82,8 +82,9 @@ impl HistogramReport {
     /// `h.0.fc.weight [3, 32]`, the tensor as `name` has it.
     fn place(&self, worst: &Worst, name: fn(&Self, &Subject) -> String) -> String {
         let index: Vec<String> = worst.index.iter().map(u64::to_string).collect();
-        let is_it =
-            |tensor: &&Subject| tensor.input == worst.input && Some(&tensor.name) == worst.tensor.as_ref();
+        let of = |tensor: &Subject| (tensor.input, tensor.step, Some(tensor.name.clone()));
+        let wanted = (worst.input, worst.step, worst.tensor.clone());
+        let is_it = |tensor: &&Subject| of(tensor) == wanted;
         let name = match self.tensors.iter().find(is_it) {
             Some(tensor) => name(self, tensor),
             None => escape(worst.tensor.as_deref().unwrap_or_default()),

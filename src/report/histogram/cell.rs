@@ -54,7 +54,7 @@ pub struct Cell {
     pub headroom_log2: Option<Num>,
     /// What became of the scales; only for block formats.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub blocks: Option<Blocks>,
+    pub blocks: Option<Box<Blocks>>,
 }
 
 /// What a block format does to the scales of one subject.
@@ -98,6 +98,9 @@ pub struct Worst {
     /// Index into `inputs`; only in the total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<usize>,
+    /// The tensor's step, for its place in `tensors`.
+    #[serde(skip)]
+    pub step: Option<u64>,
     /// The tensor's name; only in the total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tensor: Option<String>,
@@ -128,7 +131,7 @@ impl Cell {
             }
             Target::Block(plan) => {
                 let stats = blocks.next()?;
-                let blocks = Some(Blocks::new(shape, source, stats));
+                let blocks = Some(Box::new(Blocks::new(shape, source, stats)));
                 Some(Self::new(plan.spec.name, source, &stats.format, None, blocks))
             }
         };
@@ -140,7 +143,7 @@ impl Cell {
         source: &SourceStats,
         stats: &FormatStats,
         headroom_log2: Option<Num>,
-        blocks: Option<Blocks>,
+        blocks: Option<Box<Blocks>>,
     ) -> Self {
         let classes = &stats.classes;
         // Where the blocks of a tensor could not be read, no share is known.
@@ -178,6 +181,7 @@ impl Blocks {
         let scales = &stats.scales;
         let worst = |block: &WorstBlock| Worst {
             input: None,
+            step: None,
             tensor: None,
             index: coordinates(shape, block.first),
             rel_l2: Num(block.rel_l2),

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 pub use cell::{Blocks, Cell, Worst};
 pub use metric::{Metric, SORTS, Sort};
 pub(super) use model::as_map;
-pub use model::{HistogramReport, Input, Options, Subject};
+pub use model::{HistogramReport, Input, Options, Place, Subject};
 pub use row::{BlockRow, FormatRow};
 pub(super) use text::{code, code_in_cell};
 
@@ -40,6 +40,6 @@ impl Report for HistogramReport {
     }
 
     fn picture(&self) -> Option<Picture> {
-        Some(if self.is_by_step() { picture::heat_map(self) } else { picture::picture(self) })
+        Some(if self.is_by_place() { picture::heat_map(self) } else { picture::picture(self) })
     }
 }

@@ -35,7 +35,7 @@ pub struct HistogramReport {
     pub inputs: Vec<Input>,
     /// All tensors taken together.
     pub total: Subject,
-    /// Each tensor, in the order of the files; or each step.
+    /// Each tensor, in the order of the files; or each step or rank.
     pub tensors: Vec<Subject>,
     /// What the figures mean, in sentences.
     pub findings: Vec<String>,
@@ -78,7 +78,8 @@ pub struct Options {
     pub steps: Option<String>,
     /// Only these ranks.
     pub ranks: Option<String>,
-    /// What `tensors` lists: each `tensor`, or each training `step` with all its tensors and ranks together.
+    /// What `tensors` lists: each `tensor` with all its ranks together, or each training `step` or `rank` with all
+    /// that it has.
     pub by: &'static str,
     /// What the tensors are sorted by in tables.
     #[serde(serialize_with = "sort_name")]
@@ -129,20 +130,34 @@ pub struct Input {
     pub bytes: u64,
 }
 
-/// A tensor, or all of them together.
+/// What a row adds up.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The tensor's name, whatever the rank.
+    pub name: String,
+    /// Training step, if known.
+    pub step: Option<u64>,
+    /// Ranks, in order.
+    pub ranks: Vec<u64>,
+}
+
+/// A tensor, or several together.
 #[derive(Clone, Debug, Serialize)]
 pub struct Subject {
-    /// Index into `inputs`; `null` for the total and for steps.
+    /// Index into `inputs`; `null` for what is added up.
     pub input: Option<usize>,
     /// Name in the dump.
     pub name: String,
     /// Training step, if known; `null` for the total.
     pub step: Option<u64>,
-    /// Rank, if known; `null` for the total and for steps.
+    /// Rank, if known; `null` for what is added up from several.
     pub rank: Option<u64>,
-    /// Extent of each dimension; `null` for the total and for steps.
+    /// The ranks that a tensor is added up from. What several have written with the same bytes is counted once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<u64>,
+    /// Extent of each dimension; `null` for what is added up from several.
     pub shape: Option<Vec<u64>>,
-    /// Stored element type; `null` for the total and for steps.
+    /// Stored element type; `null` for what is added up from several.
     pub dtype: Option<String>,
     /// Number of elements.
     pub elements: u64,
@@ -188,7 +203,7 @@ impl HistogramReport {
             definitions: DEFINITIONS,
             formats: targets.iter().map(FormatRow::new).collect(),
             inputs: Vec::new(),
-            total: Subject::total((&nothing, &blocks), targets),
+            total: Subject::new(None, (nothing, &blocks), targets),
             tensors: Vec::new(),
             findings: Vec::new(),
             notices: Vec::new(),
@@ -197,23 +212,36 @@ impl HistogramReport {
     }
 
     /// Adds a tensor of input number `input`, with the statistics of the plain and of the block casts.
-    pub fn push(&mut self, input: usize, info: &TensorInfo, stats: &TensorStats, blocks: &[BlockStats]) {
-        let mut subject = Subject::new(Some((input, info)), (stats, blocks), self.targets());
+    pub fn push(&mut self, input: usize, info: &TensorInfo, stats: TensorStats, blocks: &[BlockStats]) {
+        let mut subject = Subject::new(Some(info), (stats, blocks), self.targets());
+        subject.input = Some(input);
         let place = self.inputs.get(input).map(|input| (input.step, input.rank));
         (subject.step, subject.rank) = place.unwrap_or_default();
         self.tensors.push(subject);
         self.count(input, info);
     }
 
-    /// Adds all tensors and ranks of a training step, which were counted one by one.
-    pub fn push_step(&mut self, step: u64, stats: &TensorStats, blocks: &[BlockStats]) {
-        let subject = Subject::new(None, (stats, blocks), self.targets());
-        self.tensors.push(Subject { name: format!("step {step}"), step: Some(step), ..subject });
+    /// Adds several tensors as one row: all that is at `place`, which were counted one by one. `info` is given if
+    /// they are of one shape and type.
+    pub fn push_sum(
+        &mut self,
+        place: Place,
+        info: Option<&TensorInfo>,
+        stats: TensorStats,
+        blocks: &[BlockStats],
+    ) {
+        let subject = Subject::new(info, (stats, blocks), self.targets());
+        let Place { name, step, ranks } = place;
+        self.tensors.push(match (self.options.by, step, ranks.first()) {
+            ("step", Some(step), _) => Subject { name: format!("step {step}"), step: Some(step), ..subject },
+            ("rank", _, Some(&rank)) => Subject { name: format!("rank {rank}"), rank: Some(rank), ..subject },
+            _ => Subject { name, step, ranks, ..subject },
+        });
     }
 
-    /// Whether the rows are steps.
-    pub fn is_by_step(&self) -> bool {
-        self.options.by == "step"
+    /// Whether the rows are steps or ranks.
+    pub fn is_by_place(&self) -> bool {
+        self.options.by != "tensor"
     }
 
     /// Counts a tensor of input number `input` as read.
@@ -227,7 +255,7 @@ impl HistogramReport {
 
     /// Sets the figures of all tensors together, and the sentences that follow from them.
     pub fn conclude(&mut self, total: &TensorStats, blocks: &[BlockStats]) {
-        self.total = Subject::total((total, blocks), self.targets());
+        self.total = Subject::new(None, (total.clone(), blocks), self.targets());
         for index in 0..self.formats.len() {
             let worst = self.worst(index);
             if let Some(blocks) = self.total.formats.get_mut(index).and_then(|cell| cell.blocks.as_mut()) {
@@ -246,8 +274,9 @@ impl HistogramReport {
         let named = |tensor: &Subject| {
             let blocks = tensor.formats.get(format).and_then(|cell| cell.blocks.as_ref());
             let worst = blocks.map_or(&[][..], |blocks| &blocks.worst).iter().cloned();
-            let (input, name) = (tensor.input, tensor.name.clone());
-            worst.map(move |block| Worst { input, tensor: Some(name.clone()), ..block }).collect::<Vec<_>>()
+            let (input, step, name) = (tensor.input, tensor.step, tensor.name.clone());
+            let named = move |block| Worst { input, step, tensor: Some(name.clone()), ..block };
+            worst.map(named).collect::<Vec<_>>()
         };
         let mut worst: Vec<Worst> = self.tensors.iter().flat_map(named).collect();
         worst.sort_by(|a, b| b.rel_l2.0.total_cmp(&a.rel_l2.0));
@@ -264,24 +293,29 @@ impl Input {
 }
 
 impl Subject {
-    fn total(found: (&TensorStats, &[BlockStats]), targets: impl IntoIterator<Item = Target>) -> Self {
-        Self::new(None, found, targets)
+    /// Its number, if it is a step or a rank, as `by` says.
+    pub(super) fn number(&self, by: &str) -> Option<u64> {
+        match by {
+            "step" => self.step,
+            "rank" => self.rank,
+            _ => None,
+        }
     }
 
-    /// A tensor of an input, or without one all tensors together.
+    /// A tensor, or without its facts all together.
     fn new(
-        tensor: Option<(usize, &TensorInfo)>,
-        (stats, blocks): (&TensorStats, &[BlockStats]),
+        info: Option<&TensorInfo>,
+        (stats, blocks): (TensorStats, &[BlockStats]),
         targets: impl IntoIterator<Item = Target>,
     ) -> Self {
         let source = &stats.source;
-        let info = tensor.map(|(_, info)| info);
         let shape = info.map_or(&[][..], |info| &info.shape);
         Self {
-            input: tensor.map(|(input, _)| input),
+            input: None,
             name: info.map_or("all tensors", |info| &info.name).to_owned(),
             step: None,
             rank: None,
+            ranks: Vec::new(),
             shape: info.map(|info| info.shape.clone()),
             dtype: info.map(|info| info.dtype.name().to_owned()),
             elements: source.elements,
@@ -295,8 +329,8 @@ impl Subject {
             dynamic_range_log2: source.dynamic_range_log2().map(Num),
             mean: source.mean().map(Num),
             rms: source.rms().map(Num),
-            binades: source.binades.clone(),
             formats: Cell::row(targets, shape, source, &stats.formats, blocks),
+            binades: stats.source.binades,
         }
     }
 }

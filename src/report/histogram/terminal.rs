@@ -41,7 +41,7 @@ impl HistogramReport {
         self.histogram(view, out)?;
         self.formats_table(view, out)?;
         self.blocks_tables(view, out)?;
-        if self.tensors.len() > 1 || self.is_by_step() {
+        if self.tensors.len() > 1 || self.is_by_place() {
             self.tensors_table(view, out)?;
         }
         if !self.findings.is_empty() {
@@ -70,14 +70,15 @@ impl HistogramReport {
         let unit =
             if columns.binades == 1 { "binade".into() } else { format!("{} binades", columns.binades) };
         let title = format!("share of the nonzero values in each {unit} of |x|");
-        let title = if self.is_by_step() { format!("{title}, step by step") } else { title };
+        let title =
+            if self.is_by_place() { format!("{title}, {by} by {by}", by = self.options.by) } else { title };
         writeln!(out, "{}{title}", " ".repeat(left + 1))?;
-        if self.is_by_step() {
+        if self.is_by_place() {
             for line in self.heat_map(&columns, wide, left, view) {
                 writeln!(out, "{line}")?;
             }
         }
-        for row in (0..HEIGHT).rev().filter(|_| !self.is_by_step()) {
+        for row in (0..HEIGHT).rev().filter(|_| !self.is_by_place()) {
             let label = if row + 1 == HEIGHT {
                 format!("{} %", percent(peak, self.total.nonzero_finite))
             } else {
@@ -139,7 +140,7 @@ impl HistogramReport {
         };
         let of = match self.tensors.as_slice() {
             [only] => self.full_name(only),
-            _ if self.is_by_step() => "all steps together".into(),
+            _ if self.is_by_place() => format!("all {}s together", self.options.by),
             _ => "all tensors together".into(),
         };
         writeln!(out)?;
@@ -154,21 +155,19 @@ impl HistogramReport {
         let shown = if view.top == 0 { tensors.len() } else { view.top.min(tensors.len()) };
         writeln!(out)?;
         let by = self.options.by;
-        writeln!(out, "{}", view.paint.dim(&format!("by {by}: {}", sort.metric().meaning())))?;
+        let ranks = tensors.iter().any(|tensor| !tensor.ranks.is_empty());
+        let ranks = if ranks { ", ranks together" } else { "" };
+        writeln!(out, "{}", view.paint.dim(&format!("by {by}{ranks}: {}", sort.metric().meaning())))?;
         let formats: Vec<_> = self.formats.iter().map(|row| (row.name, Align::Right)).collect();
         let roomy = view.width >= 60 + 10 * formats.len();
         let about = [("elements", Align::Right), ("amax", Align::Right)];
         let about = &about[..if roomy { 2 } else { 0 }];
-        let side = if self.is_by_step() { Align::Right } else { Align::Left };
+        let side = if self.is_by_place() { Align::Right } else { Align::Left };
         let head = [(by, side)].into_iter().chain(about.iter().copied()).chain(formats);
         let mut table = Table::new(head);
         for tensor in &tensors[..shown] {
-            let mut row = vec![
-                tensor
-                    .step
-                    .filter(|_| self.is_by_step())
-                    .map_or_else(|| self.keyed_name(tensor), |step| step.to_string()),
-            ];
+            let mut row =
+                vec![tensor.number(by).map_or_else(|| self.keyed_name(tensor), |number| number.to_string())];
             if roomy {
                 row.push(count(tensor.elements));
                 row.push(tensor.amax.map_or("–".into(), |amax| short(amax.0, 3)));
@@ -207,7 +206,7 @@ impl HistogramReport {
     /// The tensors in the order asked for; steps stay in theirs.
     pub fn sorted(&self) -> Vec<&Subject> {
         let mut tensors: Vec<&Subject> = self.tensors.iter().collect();
-        if !self.is_by_step() {
+        if !self.is_by_place() {
             self.options.sort.order(&mut tensors);
         }
         tensors
@@ -225,9 +224,10 @@ impl HistogramReport {
     /// A tensor's name, with the key of the file it is in if there are several.
     pub(super) fn keyed_name(&self, tensor: &Subject) -> String {
         let name = escape(&tensor.name);
-        match tensor.input.filter(|_| self.inputs.len() > 1) {
-            Some(index) => format!("[{}] {name}", index + 1),
-            None => name,
+        match (tensor.input, self.step_of_sum(tensor)) {
+            (Some(index), _) if self.inputs.len() > 1 => format!("[{}] {name}", index + 1),
+            (_, Some(step)) => format!("[step {step}] {name}"),
+            _ => name,
         }
     }
 
@@ -236,8 +236,17 @@ impl HistogramReport {
         let file = tensor.input.filter(|_| self.inputs.len() > 1).and_then(|index| self.inputs.get(index));
         match file {
             Some(file) => escape(&format!("{} {}", self.short_path(&file.path), tensor.name)),
-            None => escape(&tensor.name),
+            None => match self.step_of_sum(tensor) {
+                Some(step) => format!("step {step} {}", escape(&tensor.name)),
+                None => escape(&tensor.name),
+            },
         }
+    }
+
+    /// The step of a tensor that several ranks add up to, which is in no one file, if there are several steps.
+    fn step_of_sum(&self, tensor: &Subject) -> Option<u64> {
+        let several = || self.inputs.iter().any(|input| input.step != tensor.step);
+        tensor.step.filter(|_| !tensor.ranks.is_empty() && several())
     }
 }
 

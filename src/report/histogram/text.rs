@@ -111,7 +111,11 @@ impl HistogramReport {
                 record.extend(self.cast_record(row));
                 record.extend(CELL_COLUMNS.iter().map(|(_, figure)| figure(cell)));
                 let blocks = cell.blocks.as_ref();
-                record.extend(BLOCK_COLUMNS.iter().map(|(_, figure)| blocks.map_or(String::new(), figure)));
+                record.extend(
+                    BLOCK_COLUMNS
+                        .iter()
+                        .map(|(_, figure)| blocks.map_or(String::new(), |blocks| figure(blocks))),
+                );
                 csv.write_record(record).map_err(io::Error::other)?;
             }
         }
@@ -142,7 +146,7 @@ impl HistogramReport {
             file,
             subject.name.clone(),
             number(subject.step),
-            number(subject.rank),
+            if subject.ranks.is_empty() { number(subject.rank) } else { index(&subject.ranks) },
             shape.join("x"),
             subject.dtype.clone().unwrap_or_default(),
             subject.elements.to_string(),

@@ -5,6 +5,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 use super::super::bytes::Bytes;
 use super::super::file::DumpFile;
 use crate::error::{Error, Result};
+use crate::source::limits;
 
 /// Bytes taken from the file, and unpacked, at a time.
 const STEP: usize = 1 << 16;
@@ -115,10 +116,11 @@ impl Cursor {
         self.at += (filled - old) as u64;
         let Packed { unpacked, crc, .. } = self.packed;
         if self.at > unpacked {
-            return Err(self.damaged(&format!("unpacks to more than the {unpacked} bytes it should have")));
+            let what = format!("unpacks to more than the {} it should have", limits::bytes(unpacked));
+            return Err(self.damaged(&what));
         }
         if filled < old + wanted && self.at < unpacked {
-            let what = format!("the compressed data end after {} of {unpacked} bytes", self.at);
+            let what = format!("the compressed data end after {} of {}", self.at, limits::bytes(unpacked));
             return Err(self.damaged(&what));
         }
         if self.at == unpacked && crc.is_some_and(|crc| crc != self.crc.sum()) {

@@ -99,7 +99,8 @@ fn how(method: CompressionMethod, encrypted: bool, packed: Packed) -> Result<How
     match method {
         CompressionMethod::STORE if size == unpacked => Ok(How::Stored(Checksum::new(crc, size))),
         CompressionMethod::STORE => {
-            Err(Error::new(format!("is stored as {size} bytes, but the directory claims {unpacked}")))
+            let size = limits::bytes(size);
+            Err(Error::new(format!("is stored as {size}, but the directory claims {unpacked}")))
         }
         CompressionMethod::DEFLATE => Ok(How::Deflated(Mutex::new(None))),
         other => {
@@ -194,7 +195,8 @@ impl Bytes for Member {
     fn read_exact_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         let end = offset.checked_add(bytes.len() as u64);
         if end.is_none_or(|end| end > self.len()) {
-            let what = format!("{} bytes from byte {offset} on go beyond the member's end", bytes.len());
+            let count = limits::bytes(bytes.len() as u64);
+            let what = format!("{count} from byte {offset} on go beyond the member's end");
             return Err(Error::new(what).in_member(&self.name));
         }
         let outcome = match &self.how {

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::source::TensorSource;
 use crate::source::bytes::Bytes;
 use crate::source::file::DumpFile;
-use crate::source::limits::quote;
+use crate::source::limits::{self, quote};
 use crate::source::pickle::{self, Node, Pickle};
 use crate::tensor::ByteOrder;
 
@@ -39,7 +39,7 @@ pub(in crate::source) fn open(file: DumpFile) -> Result<Box<dyn TensorSource>> {
     if first != MAGIC {
         let pickle = pickle::read(&*file, 0, limit)?;
         if pickle.end < file.len() {
-            torch.notice(&format!("{} bytes follow the pickle; they are ignored", file.len() - pickle.end));
+            torch.notice(&format!("ignored {} after the pickle", limits::bytes(file.len() - pickle.end)));
         }
         torch.collect(&pickle, &file, &Storages { byte_order: ByteOrder::Little, by_key: HashMap::new() })?;
         return Ok(Box::new(torch));
@@ -56,8 +56,8 @@ pub(in crate::source) fn open(file: DumpFile) -> Result<Box<dyn TensorSource>> {
     let keys = pickle::read(&*file, object.end, limit)?;
     let (by_key, end) = storages(&file, &object, &keys, byte_order)?;
     if end < file.len() {
-        let what = format!("{} bytes follow the last storage (is it two files in one?)", file.len() - end);
-        torch.notice(&format!("{what}; they are ignored"));
+        let left = limits::bytes(file.len() - end);
+        torch.notice(&format!("ignored {left} after the last storage (is it two files in one?)"));
     }
     torch.collect(&object, &file, &Storages { byte_order, by_key })?;
     Ok(Box::new(torch))
@@ -101,9 +101,10 @@ fn storages(file: &Arc<dyn Bytes>, object: &Pickle, keys: &Pickle, order: ByteOr
                 at = end;
             }
             None => {
-                let left = file.len() - start;
-                let what =
-                    format!("the data are cut off: its storage has {count} elements, {left} bytes are left");
+                let left = limits::bytes(file.len() - start);
+                let what = format!(
+                    "the data are cut off: its storage has {count} elements, but the file only {left} for it"
+                );
                 by_key.insert(key, Err(Error::new(what).at_byte(start)));
                 at = file.len();
                 break;

@@ -18,7 +18,7 @@ use objects::Leaf;
 use super::archive::{Entry, Member};
 use super::bytes::{Bytes, Memory, check_range};
 use super::file::DumpFile;
-use super::limits::{element_count, quote, stored_bytes};
+use super::limits::{self, element_count, quote, show_shape, stored_bytes};
 use super::strided::Strided;
 use super::{TensorSource, pickle};
 use crate::error::{Error, Result};
@@ -193,6 +193,7 @@ impl Torch {
         if let Some(first) = shared.first() {
             let more = match shared.len() {
                 1 => String::new(),
+                2 => " (and 1 more storage)".to_owned(),
                 count => format!(" (and {} more storages)", count - 1),
             };
             let what =
@@ -210,17 +211,17 @@ impl Torch {
             None => return Err(Error::new(format!("its storage {} is not in the file", quote(&tensor.key)))),
         };
         if needed > storage.len {
-            let (key, len) = (quote(&tensor.key), storage.len);
-            let what = format!("its storage {key} has {len} bytes, but it takes {needed}");
+            let (key, len) = (quote(&tensor.key), limits::bytes(storage.len));
+            let what = format!("its storage {key} has {len}, but it takes {needed}");
             return Err(Error::new(what));
         }
         let total = elements
             .checked_mul(tensor.width())
             .filter(|&total| total <= SMALL || total / EXPANSION <= storage.len);
         if total.is_none() {
-            let (shape, len) = (super::limits::show_shape(&tensor.shape), storage.len);
+            let (shape, len) = (show_shape(&tensor.shape), limits::bytes(storage.len));
             let what =
-                format!("it expands {len} bytes to the shape {shape}; save what is stored, without expand()");
+                format!("it expands {len} to the shape {shape}; save what is stored, without expand()");
             return Err(Error::new(what));
         }
         let column_major = is_column_major(&tensor.shape, &tensor.strides);
@@ -265,8 +266,8 @@ impl Torch {
             }
         };
         if needed != len {
-            let shape = super::limits::show_shape(&array.shape);
-            return Err(Error::new(format!("its shape {shape} takes {needed} bytes, but it has {len}")));
+            let (shape, needed) = (show_shape(&array.shape), limits::bytes(needed));
+            return Err(Error::new(format!("its shape {shape} takes {needed}, but it has {len}")));
         }
         let numpy::Array { dtype, byte_order, shape, column_major, .. } = array;
         let layout = Strided::new(&[elements], &[1], u64::from(dtype.bits() / 8));

@@ -1,4 +1,4 @@
-//! How the magnitudes move from step to step: steps across, powers of two upwards, and the formats' limits as
+//! How the magnitudes move from step to step, or rank to rank: these across, powers of two upwards, and the formats' limits as
 //! lines; below, what each format loses of each step.
 
 use super::super::axis::Limits;
@@ -51,11 +51,11 @@ pub(in super::super) fn heat_map(report: &HistogramReport) -> Picture {
     let map = Map { axis, bottom, columns: report.tensors.len().max(1) };
     picture.text(
         (LEFT, TOP - 14.0),
-        "share of the step's finite nonzero elements in each power of two of |x|",
+        &format!("share of the {}'s finite nonzero elements in each power of two of |x|", report.options.by),
         NOTE,
     );
     ramp(&mut picture);
-    map.ticks(&mut picture, &report.tensors);
+    map.ticks(&mut picture, &report.tensors, report.options.by);
     for (column, subject) in report.tensors.iter().enumerate() {
         map.column(&mut picture, column, subject);
     }
@@ -91,7 +91,7 @@ impl Map {
         (RIGHT - LEFT) / self.columns as f64
     }
 
-    fn ticks(&self, picture: &mut Picture, steps: &[Subject]) {
+    fn ticks(&self, picture: &mut Picture, subjects: &[Subject], by: &str) {
         let binade = (self.bottom - TOP) / (self.axis.high() - self.axis.low());
         let pitch = step(&[1, 2, 4, 8, 16, 32, 64, 128, 256], binade, 30.0);
         let (low, high) = (self.axis.low() as i32, self.axis.high() as i32);
@@ -102,14 +102,14 @@ impl Map {
             picture.text((LEFT - 8.0, y + 4.0), &text, NOTE.anchored(Anchor::End));
         }
         picture.line(&[(LEFT, TOP), (LEFT, self.bottom), (RIGHT, self.bottom)], 1.0, AXIS);
-        let longest = steps.iter().filter_map(|step| step.step).max().unwrap_or(0).to_string();
+        let longest = subjects.iter().filter_map(|subject| subject.number(by)).max().unwrap_or(0).to_string();
         let every = ((NOTE.width(&longest) + 14.0) / self.width()).ceil().max(1.0) as usize;
-        for (column, subject) in steps.iter().enumerate().step_by(every) {
-            let text = subject.step.map_or(String::new(), |step| step.to_string());
+        for (column, subject) in subjects.iter().enumerate().step_by(every) {
+            let text = subject.number(by).map_or(String::new(), |number| number.to_string());
             let x = self.x(column) + self.width() / 2.0;
             picture.text((x, self.bottom + 20.0), &text, NOTE.anchored(Anchor::Middle));
         }
-        picture.text((LEFT - 8.0, self.bottom + 20.0), "step", NOTE.anchored(Anchor::End).coloured(AXIS));
+        picture.text((LEFT - 8.0, self.bottom + 20.0), by, NOTE.anchored(Anchor::End).coloured(AXIS));
     }
 
     fn column(&self, picture: &mut Picture, column: usize, subject: &Subject) {

@@ -78,7 +78,7 @@ fn head(picture: &mut Picture, report: &HistogramReport) {
 
     let mut facts = Vec::new();
     match report.tensors.as_slice() {
-        [tensor] if !report.is_by_step() => {
+        [tensor] if !report.is_by_place() => {
             facts.push(format!("tensor {}", subtitle.fit(&tensor.name, 420.0)));
         }
         rows => facts.push(number::plural(rows.len() as u64, report.options.by)),
