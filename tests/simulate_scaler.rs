@@ -238,18 +238,48 @@ fn json_lines_say_the_same_as_csv() {
     assert_eq!(run("a.csv", csv), run("b.csv", long));
 }
 
+#[test]
+fn of_two_traces_of_a_step_the_larger_gradient_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    // float16 holds 0.5 · 2^16 and not 2 · 2^16.
+    for (small, large, tensor) in [
+        ("grad_amax", "grad_amax", ""),
+        ("amax:a", "amax:b", "b"),
+        ("amax:a", "amax:a", "a"),
+        ("grad_amax", "amax:b", "b"),
+    ] {
+        let write = |name: &str, head: &str, amax: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, format!("step,{head}\n0,{amax}\n")).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let (small, large) = (write("small.csv", small, "0.5"), write("large.csv", large, "2"));
+        for paths in [[&small, &large], [&large, &small]] {
+            let arguments = ["simulate-scaler", paths[0], paths[1], "-q", "--csv"];
+            let step = rows(printed(amp_inspect(&arguments)).as_bytes()).remove(0);
+            assert_eq!((&*step["cause"], &*step["tensor"]), ("scale too high", tensor), "{paths:?}");
+        }
+    }
+}
+
 /// A trace that must be refused, and the sentence after its path.
 const REFUSED: &[(&str, &[&str], &str)] = &[
     ("", &[], "is empty: there is no step to simulate"),
+    ("step,found_inf\n3,0\0", &[], "is binary; a trace is text in UTF-8"),
+    ("[{\"step\": 3}]", &[], "is a JSON array; a trace in JSON has one object a line"),
     ("step,found_inf\n", &[], "has a head but no row: there is no step to simulate"),
     ("step,found_inf\n3,0\n3,1\n", &[], "line 3: step 3 is there twice"),
     ("step,found_inf\n3,0\n2,1\n", &[], "line 3: step 2 follows step 3; steps must ascend"),
     ("step,found_inf\n3,2\n", &[], "line 2, column 'found_inf': a flag is 0 or 1, not 2"),
-    ("step,found_inf\n-3,0\n", &[], "line 2, column 'step': a step is a whole number from 0 on, not -3"),
-    ("step,found_inf,scale\n3,0,-1\n", &[], "line 2, column 'scale': a scale is not negative, not -1"),
-    ("step,grad_amax\n3,-0.5\n", &[], "line 2, column 'grad_amax': a magnitude is not negative, not -0.5"),
+    ("step,found_inf\n-3,0\n", &[], "line 2, column 'step': a step is a whole number from 0 to 9e15, not -3"),
+    ("step,found_inf,scale\n3,0,-1\n", &[], "line 2, column 'scale': a scale is a number from 0 on, not -1"),
+    (
+        "step,grad_amax\n3,-0.5\n",
+        &[],
+        "line 2, column 'grad_amax': a magnitude is a number from 0 on, not -0.5",
+    ),
     ("step,grad_amax\n3,big\n", &[], "line 2, column 'grad_amax': 'big' is no number"),
-    ("step,grad_amax\n3\n", &[], "line 2 has 1 fields where the head has 2"),
+    ("step,grad_amax\n3\n", &[], "line 2: the head has 2 fields, this line 1"),
     (
         "step,loss\n3,1\n",
         &[],
@@ -354,12 +384,26 @@ fn a_bad_setting_gets_one_sentence() {
         (&["--set", "init_scale=nan"], "torch: init_scale must be a number that is not negative; got 'nan'"),
         (
             &["--scaler", "deepspeed", "--set", "scale_window=0"],
-            "deepspeed: scale_window must be a whole number from 1 on, since the framework divides by it; got '0'",
+            "deepspeed: scale_window must be a whole number from 1 on, or the framework fails; got '0'",
+        ),
+        // Megatron-core asserts both in its constructor.
+        (
+            &["--scaler", "megatron", "--set", "growth_interval=0"],
+            "megatron: growth_interval must be a whole number from 1 on, or the framework fails; got '0'",
+        ),
+        (
+            &["--scaler", "megatron", "--set", "initial_scale=0"],
+            "megatron: initial_scale must be a positive number; got '0'",
         ),
         (
             &["--scaler", "torch,flax", "--set", "window=5"],
             "--set: no parameter 'window' of torch, flax; --list shows the parameters of each scaler",
         ),
+        (
+            &["--scaler", "torch,keras", "--set", "keras.growth_interval=5"],
+            "--set: keras has no parameter 'growth_interval'; it has initial_scale, dynamic_growth_steps",
+        ),
+        (&["--set", "flax.scale=5"], "--set: flax is not among the scalers that are simulated"),
         (&["--set", "growth_interval"], "--set takes KEY=VALUE, not 'growth_interval'"),
         (
             &["--scaler", "openseq2seq-logmax", "--evidence", "flags"],
@@ -386,7 +430,7 @@ fn bad_input_is_refused() {
     refused(&["simulate-scaler", "no.csv"], "no.csv: cannot open the file: no such file or directory");
     refused(
         &["simulate-scaler", GPT, "testdata/gpt"],
-        "traces (.csv, .jsonl) and dumps are not read together",
+        "traces (.csv, .tsv, .jsonl) and dumps are not read together",
     );
     refused(
         &[
@@ -409,7 +453,19 @@ fn bad_input_is_refused() {
     );
     refused(
         &["simulate-scaler", GPT, "--evidence", "flags", "--suggest"],
-        "--suggest needs magnitudes: grad_amax, amax:TENSOR or dumps",
+        "--suggest needs finite gradients that are not all zero: grad_amax, amax:TENSOR or dumps",
+    );
+    // An option without effect is no option that is ignored.
+    refused(&["simulate-scaler", GPT, "--unscale", "65536"], "--unscale is for dumps, not for traces");
+    refused(&["simulate-scaler", GPT, "--tensor", "wte"], "--tensor is for dumps, not for traces");
+    refused(
+        &["simulate-scaler", "testdata/gpt", "--column", "grad_amax=g"],
+        "--column is for traces, not for dumps",
+    );
+    refused(&["simulate-scaler", "--ranks", "0"], "--ranks is for dumps, of which no path is given");
+    refused(
+        &["simulate-scaler", "--steps", "0..500"],
+        "--steps 0..500: of a made-up record it is their number, from 1 to 1000000",
     );
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("far.csv");
@@ -427,9 +483,11 @@ fn bad_input_is_refused() {
     let sentence = "cannot read the file: a line is longer than the 16777216 bytes that are read";
     refused(&["simulate-scaler", endless], &format!("{endless}: {sentence}"));
     let unknown = amp_inspect(&["simulate-scaler", GPT, "--scaler", "deepspeed@1"]);
-    let said = String::from_utf8(unknown.stderr).unwrap();
-    assert!(said.contains("there are deepspeed, deepspeed@<=0.17.0, deepspeed-stage0"), "{said}");
     assert_eq!(unknown.status.code(), Some(2));
+    for unknown in [unknown, amp_inspect(&["simulate-scaler", GPT, "--scaler", "deepseed"])] {
+        let said = String::from_utf8(unknown.stderr).unwrap();
+        assert!(said.contains("there are deepspeed, deepspeed@<=0.17.0, deepspeed-stage0"), "{said}");
+    }
 }
 
 #[test]
@@ -449,6 +507,32 @@ fn a_scaler_that_aborts_stops_alone() {
     // Torch's scale is 0 after 166 overflows.
     let at_floor = report["scalers"][0]["at_floor"].as_u64().unwrap();
     assert_eq!(at_floor, 1200 - 166);
+}
+
+#[test]
+fn sentences_claim_no_more_than_the_record_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.csv");
+    let findings = |trace: &str, options: &[&str]| -> Vec<String> {
+        std::fs::write(&path, trace).unwrap();
+        let arguments = ["simulate-scaler", path.to_str().unwrap(), "-q", "--json"];
+        let report = printed(amp_inspect(&[&arguments, options].concat()));
+        let report: Value = serde_json::from_str(&report).unwrap();
+        report["findings"].as_array().unwrap().iter().map(|said| said.as_str().unwrap().to_owned()).collect()
+    };
+    let clean = "step,found_inf\n0,0\n1,0\n2,0\n";
+    assert_eq!(findings(clean, &[]), ["torch skips nothing, and the scale never changes."]);
+    let short = "step,found_inf\n0,1\n1,1\n2,0\n";
+    let said =
+        "torch skips 2 of 3 steps and has no 10 applied ones in a row: it does not settle in this record.";
+    assert_eq!(findings(short, &[]), [said]);
+    let apart = ["--scaler", "torch,megatron,keras,apex"];
+    let said = findings(clean, &apart);
+    assert_eq!(said[4], "torch starts from another scale than megatron and 1 more.");
+    assert_eq!(said[5..], ["torch and apex use the same scale at every step."]);
+    let endless = ["simulate-scaler", "--synthetic", "level-shift", "--seed", "7", "--until-steady", "-q"];
+    let said = printed(amp_inspect_at(200, &[&endless, &["--scaler", "paddle-static"][..]].concat()));
+    assert!(said.contains("None of the states that it ends the record in comes back."), "{said}");
 }
 
 #[test]
@@ -609,4 +693,16 @@ fn lines_fit_the_terminal() {
             }
         }
     }
+}
+
+#[test]
+fn a_long_table_is_cut_at_the_rows_that_were_asked_for() {
+    // Of 34 scalers a line each, below each other: one step is shown, however many lines it takes.
+    let text = printed(amp_inspect_at(80, &["simulate-scaler", "-q", "--scaler", "all", "--top", "6"]));
+    let rows = text.split_once("next scale and event").unwrap().1.split_once("… ").unwrap().0;
+    let steps: Vec<_> = rows.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
+    assert!(steps.len() > 6 && steps.iter().all(|step| *step == "0"), "{rows}");
+    let text = printed(amp_inspect_at(80, &["simulate-scaler", "-q", "--scaler", "all", "--top", "70"]));
+    let rows = text.split_once("next scale and event").unwrap().1.split_once("… ").unwrap().0;
+    assert!((60..=71).contains(&rows.lines().count()), "{}", rows.lines().count());
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
+use super::by::{By, by_parser};
 use super::input_args::InputArgs;
 use super::simulate::SimulateArgs;
 use crate::cast::profile::{PROFILES, Profile};
@@ -319,28 +320,6 @@ pub(super) fn named<T: Clone + Send + Sync + 'static>(
         let row = rows.iter().find(|(name, _)| *name == typed);
         row.map(|(_, value)| value.clone()).ok_or("not in the table")
     })
-}
-
-/// What the rows of a table are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
-    Tensor,
-    Step,
-    Rank,
-}
-
-impl By {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Tensor => "tensor",
-            Self::Step => "step",
-            Self::Rank => "rank",
-        }
-    }
-}
-
-fn by_parser() -> impl TypedValueParser<Value = By> {
-    named([By::Tensor, By::Step, By::Rank].map(|by| (by.name(), by)))
 }
 
 fn overflow_parser() -> impl TypedValueParser<Value = Overflow> {

@@ -4,7 +4,8 @@ use std::num::NonZero;
 use std::thread;
 
 use super::Outcome;
-use super::args::{By, CastArgs, HistogramArgs, RoundingArg};
+use super::args::{CastArgs, HistogramArgs, RoundingArg};
+use super::by::By;
 use super::input_args::InputArgs;
 use super::inputs::{Dump, Inputs, Selected};
 use super::output::{Outputs, complain_of_all};

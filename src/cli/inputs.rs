@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use super::args::By;
+use super::by::By;
 use super::input_args::{InputArgs, Ranges};
 use super::output::complain_of_all;
 use crate::error::{Error, Result, escape};

@@ -1,6 +1,7 @@
 //! The command line: what was typed → a plan → the library → an exit code. Computes nothing.
 
 mod args;
+mod by;
 mod casts;
 mod explain;
 mod formats;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::args::By;
+use super::by::By;
 use super::inputs::{Inputs, Selected};
 use crate::report::histogram::Place;
 

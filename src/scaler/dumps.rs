@@ -3,15 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::trace::{Join, Recorded, Step};
-use crate::format::exponent_of;
-use crate::format::pow2;
+use crate::format::{exponent_of, pow2};
 use crate::stats::{Binades, SourceStats};
-
-impl Default for Dumps {
-    fn default() -> Self {
-        Self { steps: BTreeMap::new(), seen: HashSet::new(), repeated: 0, has_histograms: true }
-    }
-}
 
 /// The loss scale that a dump says its gradients are multiplied by.
 pub fn recorded_scale(metadata: &[(String, String)]) -> Option<f64> {
@@ -31,6 +24,12 @@ pub struct Dumps {
     pub repeated: u64,
     /// Whether shares of flushed values can be told: scales that are powers of two leave the binades whole.
     pub has_histograms: bool,
+}
+
+impl Default for Dumps {
+    fn default() -> Self {
+        Self { steps: BTreeMap::new(), seen: HashSet::new(), repeated: 0, has_histograms: true }
+    }
 }
 
 impl Dumps {

@@ -23,7 +23,7 @@ pub enum Range {
     Number,
     /// As `Number`, or `none`.
     Optional,
-    /// Positive: upstream divides by it.
+    /// Positive: upstream divides by it or refuses 0.
     Positive,
     /// Above 1: upstream refuses the others.
     AboveOne,
@@ -31,7 +31,7 @@ pub enum Range {
     BelowOne,
     /// A whole number from 0 on.
     Count,
-    /// A whole number from 1 on: upstream divides by it.
+    /// A whole number from 1 on: upstream divides by it or refuses 0.
     Divisor,
     /// `true` or `false`.
     Flag,
@@ -47,7 +47,7 @@ impl Range {
             Self::AboveOne => "above 1, or the framework refuses it",
             Self::BelowOne => "from 0 to below 1, or the framework refuses it",
             Self::Count => "a whole number that is not negative",
-            Self::Divisor => "a whole number from 1 on, since the framework divides by it",
+            Self::Divisor => "a whole number from 1 on, or the framework fails",
             Self::Flag => "true or false",
         }
     }
@@ -92,7 +92,7 @@ impl Parameter {
         match (self.range, power) {
             (_, _) if value.is_nan() => "none".into(),
             (Range::Flag, _) => (value == 1.0).to_string(),
-            (Range::Scale | Range::Optional, Some(power)) => format!("2^{power}"),
+            (Range::Scale | Range::Optional | Range::Positive, Some(power)) => format!("2^{power}"),
             _ => value.to_string(),
         }
     }

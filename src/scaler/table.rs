@@ -6,10 +6,12 @@ use super::policy::{
 };
 use super::settings::Range;
 use super::{Float, LooksAt, Parameter, ScalerSpec};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, escape};
 
 /// No value: the framework's `None`.
 const NONE: f64 = f64::NAN;
+/// Letters at the start that alike names share.
+const ALIKE: usize = 4;
 /// Smallest normal f32.
 const FLT_MIN: f64 = f32::MIN_POSITIVE as f64;
 
@@ -211,12 +213,12 @@ pub const SCALERS: &[ScalerSpec] = &[
         multiplies_by_inverse: true,
         looks_at: LooksAt::Flags,
         parameters: &[
-            scale("initial_scale", 4_294_967_296.0),
-            number("min_scale", 1.0),
+            positive("initial_scale", 4_294_967_296.0),
+            positive("min_scale", 1.0),
             above_one("growth_factor", 2.0),
             below_one("backoff_factor", 0.5),
-            count("growth_interval", 1000.0),
-            count("hysteresis", 2.0),
+            divisor("growth_interval", 1000.0),
+            divisor("hysteresis", 2.0),
         ],
         new: megatron::Megatron::start,
     },
@@ -664,13 +666,13 @@ pub fn find(name: &str) -> Result<&'static ScalerSpec> {
     let lower = name.to_ascii_lowercase();
     let named = |spec: &&ScalerSpec| spec.name == lower || spec.aliases.contains(&&*lower);
     SCALERS.iter().find(named).ok_or_else(|| {
-        let stem = lower.split(['@', '-']).next().unwrap_or(&lower);
+        let stem: String = lower.chars().take_while(|&c| c != '@' && c != '-').take(ALIKE).collect();
         let alike: Vec<&str> = SCALERS
             .iter()
             .map(|spec| spec.name)
-            .filter(|known| known.starts_with(stem) && !stem.is_empty())
+            .filter(|known| known.starts_with(&stem) && !stem.is_empty())
             .collect();
         let hint = if alike.is_empty() { String::new() } else { format!("; there are {}", alike.join(", ")) };
-        Error::new(format!("'{name}' is no known scaler{hint}; --list shows all"))
+        Error::new(format!("'{}' is no known scaler{hint}; --list shows all", escape(name)))
     })
 }

@@ -51,7 +51,8 @@ pub(in crate::cli) struct SimulateArgs {
     /// Read the stored bytes of dumps as this type
     #[arg(long, value_name = "TYPE", value_parser = dtype, help_heading = "Input")]
     pub(super) dtype: Option<Dtype>,
-    /// Dumped gradients are scaled: divide them by this, or by the loss scale that each file has `recorded`
+    /// Dumped gradients are scaled: divide them by this, or, with `recorded`, by the loss scale in each file's
+    /// metadata
     #[arg(long, value_name = "S", value_parser = unscale, default_value = "1", help_heading = "Input")]
     pub(super) unscale: Unscale,
     /// Steps that the record lacks

@@ -16,13 +16,13 @@ use super::output::{Outputs, complain_of_all};
 use super::progress::Progress;
 use crate::error::{Error, Result, escape};
 use crate::pipeline;
-use crate::report::number::Num;
+use crate::report::number::{Num, plural};
 use crate::report::simulate::{Options, ScalersReport, SimulateReport};
 use crate::scaler::run::Setup;
 use crate::scaler::schedule::{Length, Schedule};
 use crate::scaler::suggest::suggest;
 use crate::scaler::trace::Trace;
-use crate::scaler::{LooksAt, SCALERS, Settings};
+use crate::scaler::{LooksAt, SCALERS, ScalerSpec, Settings};
 
 pub(super) fn run(args: SimulateArgs) -> Result<Outcome> {
     if args.list {
@@ -44,7 +44,11 @@ pub(super) fn run(args: SimulateArgs) -> Result<Outcome> {
     progress.finish();
     let presumed = runs.iter().map(|run| run.totals.presumed).max().unwrap_or(0);
     notices.extend((presumed > 0).then(|| {
-        format!("up to {presumed} steps rest on a flag that was recorded at another or an unknown scale: no magnitudes say more")
+        format!(
+            "no magnitudes are known of up to {}: a flag recorded at another or an unknown scale decides, or else they \
+             are taken to be clean",
+            plural(presumed, "step")
+        )
     }));
     let suggestion = args.suggest.then(|| suggest(&trace, &schedule)).transpose()?;
 
@@ -89,14 +93,29 @@ fn setups(args: &SimulateArgs) -> Result<Vec<Setup>> {
             set |= setup.settings.set(setup.spec, name, value)?;
         }
         if !set {
-            let of = setups.iter().map(|setup| setup.spec.name).collect::<Vec<_>>().join(", ");
-            return Err(Error::new(format!(
-                "--set: no parameter '{}' of {of}; --list shows the parameters of each scaler",
-                escape(name)
-            )));
+            return Err(Error::new(format!("--set: {}", no_parameter(name, only, &setups))));
         }
     }
     Ok(setups)
+}
+
+/// Why no parameter called `name` was set, of the scaler `only` or of any.
+fn no_parameter(name: &str, only: Option<&ScalerSpec>, setups: &[Setup]) -> String {
+    let name = escape(name);
+    match (only, setups) {
+        (Some(only), _) if setups.iter().all(|setup| setup.spec.name != only.name) => {
+            format!("{} is not among the scalers that are simulated", only.name)
+        }
+        (Some(spec), _) | (None, &[Setup { spec, .. }]) => {
+            let known: Vec<&str> = spec.parameters.iter().map(|parameter| parameter.name).collect();
+            format!("{} has no parameter '{name}'; it has {}", spec.name, known.join(", "))
+        }
+        (None, _) => {
+            let names: Vec<&str> = setups.iter().map(|setup| setup.spec.name).collect();
+            let of = names.join(", ");
+            format!("no parameter '{name}' of {of}; --list shows the parameters of each scaler")
+        }
+    }
 }
 
 /// Leaves out scalers that look at more than the record has.
@@ -110,7 +129,7 @@ fn leave_out(setups: &mut Vec<Setup>, trace: &Trace) -> Result<Option<String>> {
             Some("looks at the largest gradient of each step, which the record does not have")
         }
         LooksAt::Counts if counts => None,
-        LooksAt::Counts => Some("counts large gradients, for which it takes dumps of all"),
+        LooksAt::Counts => Some("counts large gradients, which only dumps tell"),
     };
     let without: Vec<String> = setups
         .iter()

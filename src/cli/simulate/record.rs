@@ -43,7 +43,7 @@ pub(super) fn read(args: &SimulateArgs) -> Result<Read> {
     } else if traces == 0 {
         from_dumps(args)
     } else {
-        Err(Error::new("traces (.csv, .jsonl) and dumps are not read together"))
+        Err(Error::new("traces (.csv, .tsv, .jsonl) and dumps are not read together"))
     };
     let mut read = read?;
     let steps = &read.trace.steps;
@@ -56,7 +56,9 @@ pub(super) fn read(args: &SimulateArgs) -> Result<Read> {
         return Err(Error::new(what));
     }
     if args.suggest && !has_magnitudes(&read.trace) {
-        return Err(Error::new("--suggest needs magnitudes: grad_amax, amax:TENSOR or dumps"));
+        return Err(Error::new(
+            "--suggest needs finite gradients that are not all zero: grad_amax, amax:TENSOR or dumps",
+        ));
     }
     if read.trace.tensors.is_empty() && args.evidence != Evidence::Flags && has_magnitudes(&read.trace) {
         let all = format!(
@@ -69,16 +71,46 @@ pub(super) fn read(args: &SimulateArgs) -> Result<Read> {
 }
 
 fn has_magnitudes(trace: &Trace) -> bool {
-    trace.steps.iter().any(|step| !step.amax().is_nan())
+    trace.steps.iter().any(|step| step.amax() > 0.0)
+}
+
+/// Refuses the first option that was given and says nothing of such a record.
+fn refuse(given: &[(&str, bool)], why: &str) -> Result<()> {
+    given
+        .iter()
+        .find(|(_, given)| *given)
+        .map_or(Ok(()), |(option, _)| Err(Error::new(format!("{option} {why}"))))
+}
+
+/// The options that only dumps have a use for, and whether they were given.
+fn of_dumps(args: &SimulateArgs) -> [(&'static str, bool); 6] {
+    [
+        ("--tensor", args.tensor.is_some()),
+        ("--exclude", args.exclude.is_some()),
+        ("--ranks", args.ranks.is_some()),
+        ("--layout", args.layout.is_some()),
+        ("--dtype", args.dtype.is_some()),
+        ("--unscale", !matches!(args.unscale, Unscale::By(1.0))),
+    ]
+}
+
+/// The options that only traces have a use for, and whether they were given.
+fn of_traces(args: &SimulateArgs) -> [(&'static str, bool); 1] {
+    [("--column", !args.column.is_empty())]
 }
 
 fn made_up(args: &SimulateArgs) -> Result<Read> {
+    refuse(&of_dumps(args), "is for dumps, of which no path is given")?;
+    refuse(&of_traces(args), "is for traces, of which no path is given")?;
     let steps = match &args.steps {
         None => DEFAULT_STEPS,
         Some(steps) => {
             let number = steps.single().and_then(|number| u32::try_from(number).ok());
             number.filter(|number| (1..=MAX_STEPS).contains(number)).ok_or_else(|| {
-                Error::new(format!("--steps {}: a made-up record has 1 to {MAX_STEPS} steps", steps.text()))
+                Error::new(format!(
+                    "--steps {}: of a made-up record it is their number, from 1 to {MAX_STEPS}",
+                    steps.text()
+                ))
             })?
         }
     };
@@ -98,6 +130,7 @@ fn inputs(args: &SimulateArgs) -> Vec<String> {
 }
 
 fn from_traces(args: &SimulateArgs) -> Result<Read> {
+    refuse(&of_dumps(args), "is for dumps, not for traces")?;
     let mut join = Join::new(args.format, args.fp32_grads.clone(), args.evidence);
     let mut notices = Vec::new();
     for path in &args.paths {
@@ -116,6 +149,7 @@ fn from_traces(args: &SimulateArgs) -> Result<Read> {
 }
 
 fn from_dumps(args: &SimulateArgs) -> Result<Read> {
+    refuse(&of_traces(args), "is for traces, not for dumps")?;
     let filters = InputArgs {
         paths: args.paths.clone(),
         tensor: args.tensor.clone(),

@@ -1,17 +1,18 @@
 //! What the figures mean, in sentences.
 
 use super::events::scale_text;
-use super::model::{ScalerRun, SimulateReport};
+use super::model::{Divergence, ScalerRun, SimulateReport};
 use super::suggestion::SuggestionRow;
 use crate::error::escape;
 use crate::report::number::{Num, count, percent, plural, short};
+use crate::scaler::run::SETTLED;
 use crate::stats::scales::MAX_FLUSHED_SHARE;
 
 /// Said once in every report.
 pub(super) const LOWER_BOUND: &str = "Gradients of parameters give a lower bound on skips: gradients of activations \
                                       can overflow before any parameter's does.";
 
-/// Share of skipped steps, in percent, from which a scale is called too high.
+/// Share of skipped steps, in percent, above which they are called too many.
 const MANY_SKIPS_PCT: f64 = 1.0;
 /// Most scalers that a sentence about each is written for.
 const MOST_VERDICTS: usize = 8;
@@ -20,20 +21,13 @@ const MOST_VERDICTS: usize = 8;
 pub(super) fn findings(report: &SimulateReport) -> Vec<String> {
     let mut sentences = Vec::new();
     sentences.extend(nonfinite(report));
-    sentences.extend(report.scalers.iter().take(MOST_VERDICTS).map(verdict));
+    let until_steady = report.options.repeat.is_none();
+    sentences.extend(report.scalers.iter().take(MOST_VERDICTS).map(|run| verdict(run, until_steady)));
     let more = report.scalers.len().saturating_sub(MOST_VERDICTS);
     if more > 0 {
         sentences.push(format!("{} more in the table.", plural(more as u64, "scaler")));
     }
-    sentences.extend(report.divergences.iter().take(MOST_VERDICTS).map(|apart| match apart.step {
-        Some(step) if step == report.record.first_step => {
-            format!("{} and {} start from different scales.", apart.first, apart.second)
-        }
-        Some(step) => {
-            format!("{} and {} first differ at step {}.", apart.first, apart.second, count(step))
-        }
-        None => format!("{} and {} use the same scale at every step.", apart.first, apart.second),
-    }));
+    sentences.extend(divergences(report));
     sentences.extend(report.scalers.iter().filter_map(clip));
     sentences.extend(report.suggestion.iter().flat_map(|found| suggestion(report, found)));
     sentences
@@ -52,8 +46,26 @@ fn nonfinite(report: &SimulateReport) -> Option<String> {
     })
 }
 
+/// Where the others part from the first scaler.
+fn divergences(report: &SimulateReport) -> Vec<String> {
+    let at_once = |apart: &&Divergence| apart.step == Some(report.record.first_step);
+    let (started, others): (Vec<_>, Vec<_>) = report.divergences.iter().partition(at_once);
+    let mut sentences = Vec::new();
+    if let [apart, more @ ..] = started.as_slice() {
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        sentences.push(format!("{} starts from another scale than {}{more}.", apart.first, apart.second));
+    }
+    sentences.extend(others.iter().take(MOST_VERDICTS).map(|apart| match apart.step {
+        Some(step) => {
+            format!("{} and {} first differ at step {}.", apart.first, apart.second, count(step))
+        }
+        None => format!("{} and {} use the same scale at every step.", apart.first, apart.second),
+    }));
+    sentences
+}
+
 /// One sentence or two about how a scaler fared.
-fn verdict(run: &ScalerRun) -> String {
+fn verdict(run: &ScalerRun, until_steady: bool) -> String {
     let name = run.scaler;
     let skips = skips(run);
     let mut sentences = vec![match (&run.abort, run.steady_skip_pct) {
@@ -62,14 +74,18 @@ fn verdict(run: &ScalerRun) -> String {
             count(abort.step),
             abort.error
         ),
-        (None, None) => format!("{name} never settles: {skips} and no 10 applied steps follow each other."),
-        (None, Some(_)) if run.skipped == 0 => {
+        (None, _) if run.skipped == 0 => {
             let same = run.smallest_scale == run.largest_scale;
             let room = if same { ", and the scale never changes" } else { "" };
             format!("{name} skips nothing{room}.")
         }
+        (None, None) => {
+            format!(
+                "{name} {skips} and has no {SETTLED} applied ones in a row: it does not settle in this record."
+            )
+        }
         (None, Some(Num(share))) if share > MANY_SKIPS_PCT => format!(
-            "{name} is too high for this run: {skips}, {} % of the steps after the warm-up.",
+            "{name} {skips}: {} % of the steps after the warm-up, which is too many.",
             short(share, 3)
         ),
         (None, Some(_)) if run.skipped_nonfinite > 0 => format!("{name} goes on: {skips}."),
@@ -78,12 +94,16 @@ fn verdict(run: &ScalerRun) -> String {
     let (skipped, other) = (run.skipped_nonfinite, run.skipped - run.skipped_nonfinite);
     if skipped > 0 {
         let to = match run.abort {
-            None => format!(", down to {}", scale_text(run.smallest_scale.0)),
+            None => format!(", to {}", scale_text(run.smallest_scale.0)),
             Some(_) => String::new(),
         };
+        let moves = if run.smallest_scale == run.largest_scale {
+            String::new()
+        } else {
+            format!(", which lower the scale all the same{to}")
+        };
         sentences.push(format!(
-            "Of its skips {} are of steps that no scale helps, which take the scale down all the same{to}; {} are at too \
-             high a scale.",
+            "Skips where no scale helps{moves}: {}; at too high a scale: {}.",
             count(skipped),
             count(other)
         ));
@@ -125,6 +145,8 @@ fn verdict(run: &ScalerRun) -> String {
             count(steady.skipped),
             plural(steady.steps, "step")
         ));
+    } else if until_steady && run.abort.is_none() {
+        sentences.push("None of the states that it ends the record in comes back.".to_owned());
     }
     sentences.join(" ")
 }
@@ -132,6 +154,7 @@ fn verdict(run: &ScalerRun) -> String {
 fn skips(run: &ScalerRun) -> String {
     let warm_up = match run.warm_up_skipped {
         0 => String::new(),
+        _ if run.steady_skip_pct.is_none() => String::new(),
         n if n == run.skipped => ", all in the warm-up".into(),
         n => format!(", {} in the warm-up", count(n)),
     };

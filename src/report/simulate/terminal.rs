@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::events::{Moment, cause, cell, scale_text};
 use super::findings::skip_pct;
-use super::model::{ScalerRun, SimulateReport};
+use super::model::{EventRow, ScalerRun, SimulateReport};
 use crate::error::escape;
 use crate::report::number::{Num, count, full, plural, short};
 use crate::report::style::View;
@@ -103,7 +103,7 @@ impl SimulateReport {
         let single = match record.fp32_grads.as_slice() {
             [] if record.tensors == 0 => String::new(),
             [] if record.synthetic.is_some() => String::new(),
-            [] => format!("; --fp32-grads matches none of the {}", plural(record.tensors, "tensor")),
+            [] => format!("; --fp32-grads matches no tensor of {}", count(record.tensors)),
             names => {
                 let shown: Vec<String> = names.iter().take(NAMED).map(|name| escape(name)).collect();
                 let more = names.len().saturating_sub(NAMED);
@@ -161,7 +161,10 @@ impl SimulateReport {
         // Names of tensors give way before the scalers do.
         let fits = |lines: &Vec<String>| lines.iter().all(|line| line.width() <= view.width);
         let mut wide = CAUSES.iter().map(|&width| self.side_by_side(&moments, width).lines(usize::MAX / 2));
-        let lines = wide.find(fits).unwrap_or_else(|| self.one_below_the_other(&moments, view.width));
+        let (lines, shown) = match wide.find(fits) {
+            Some(lines) => (lines, moments.len()),
+            None => self.one_below_the_other(&moments, most, view.width),
+        };
         write_lines(&lines, view, out)?;
         if moments
             .iter()
@@ -171,7 +174,7 @@ impl SimulateReport {
             let legend = "(g×0.5): the applied gradient is 0.5 of the true one";
             writeln!(out, "{}", view.paint.dim(legend))?;
         }
-        let more = total - moments.len() as u64;
+        let more = total - shown as u64;
         if more > 0 {
             let all = format!("… {} more; --top 0 shows all {}", count(more), count(total));
             writeln!(out, "{}", view.paint.dim(&all))?;
@@ -208,21 +211,28 @@ impl SimulateReport {
         table
     }
 
-    /// For more scalers than fit beside each other: a line for each that something happens to.
-    fn one_below_the_other(&self, moments: &[Moment], width: usize) -> Vec<String> {
+    /// For more scalers than fit beside each other: a line for each that something happens to, up to `most` if
+    /// that shows one step at all; and how many steps are shown.
+    fn one_below_the_other(&self, moments: &[Moment], most: usize, width: usize) -> (Vec<String>, usize) {
         let heads = ["scaler", "step", "next scale and event", "tensor at fault"];
         let mut table = Table::new(heads.iter().map(|head| (*head, Align::Left)));
+        let quiet =
+            |row: &EventRow| row.event.is_empty() && !row.corrupt && row.scale_used == row.scale_after;
+        let (mut shown, mut rows) = (0, 0);
         for moment in moments {
-            for (run, row) in self.scalers.iter().zip(&moment.rows) {
-                let Some(row) = row else { continue };
-                let quiet = row.event.is_empty() && !row.corrupt && row.scale_used == row.scale_after;
-                if !quiet || self.all_steps {
-                    let step = count(row.step);
-                    table.row([run.scaler.to_owned(), step, cell(row), shorten(&cause(row), 32)]);
-                }
+            let known =
+                self.scalers.iter().zip(&moment.rows).filter_map(|(run, row)| Some((run, row.as_ref()?)));
+            let told: Vec<_> = known.filter(|(_, row)| self.all_steps || !quiet(row)).collect();
+            rows += told.len();
+            if shown > 0 && rows > most {
+                break;
+            }
+            shown += 1;
+            for (run, row) in told {
+                table.row([run.scaler.to_owned(), count(row.step), cell(row), shorten(&cause(row), 32)]);
             }
         }
-        table.lines(width)
+        (table.lines(width), shown)
     }
 
     fn sweep_table(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {

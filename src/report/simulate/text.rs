@@ -69,8 +69,8 @@ impl SimulateReport {
             out,
             "{} steps from {} to {}, {} missing (`--gaps {}`).\n",
             count(record.steps),
-            record.first_step,
-            record.last_step,
+            count(record.first_step),
+            count(record.last_step),
             count(record.missing),
             self.options.gaps
         )?;
@@ -123,7 +123,7 @@ impl SimulateReport {
                 moment.rows.iter().map(|row| row.as_ref().map_or("stopped".to_owned(), cell)).collect();
             let cause = moment.rows.iter().flatten().map(cause).find(|cause| !cause.is_empty());
             let cause = cause.map_or(String::new(), |cause| format!("`{}`", code_in_cell(&cause)));
-            let step = self.schedule.turn(moment.position).number;
+            let step = count(self.schedule.turn(moment.position).number);
             writeln!(out, "| {step} | {} | {cause} |", cells.join(" | "))?;
         }
         let more = total - moments.len() as u64;

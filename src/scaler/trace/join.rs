@@ -49,13 +49,13 @@ impl Row {
         let (valid, rule) = match role {
             Role::Step => {
                 let whole = value >= 0.0 && value.fract() == 0.0 && value < LARGEST_STEP;
-                (whole, "a step is a whole number from 0 on")
+                (whole, "a step is a whole number from 0 to 9e15")
             }
             Role::FoundInf => (value == 0.0 || value == 1.0, "a flag is 0 or 1"),
-            Role::Scale => (value >= 0.0, "a scale is not negative"),
-            Role::Nonfinite | Role::TensorNonfinite => (value >= 0.0, "a count is not negative"),
+            Role::Scale => (value >= 0.0, "a scale is a number from 0 on"),
+            Role::Nonfinite | Role::TensorNonfinite => (value >= 0.0, "a count is a number from 0 on"),
             Role::Tensor | Role::GradAmax | Role::ScaledAmax | Role::TensorAmax | Role::GradNorm => {
-                (value.is_nan() || value >= 0.0, "a magnitude is not negative")
+                (value.is_nan() || value >= 0.0, "a magnitude is a number from 0 on")
             }
         };
         if !valid {
@@ -79,9 +79,7 @@ impl Row {
         }
         Ok(())
     }
-}
 
-impl Row {
     /// Takes in another row of the same step; `false` if it is of another one.
     pub(super) fn absorb(&mut self, other: &Self) -> bool {
         if self.number != other.number {
@@ -285,8 +283,16 @@ impl Join {
 /// What two files say of one step.
 fn both(a: &Step, b: &Step) -> Step {
     let by_tensor = |step: &Step| step.low.tensor.is_some() || step.single.tensor.is_some();
-    let known = |step: &Step| !step.amax().is_nan();
-    let magnitudes = if by_tensor(b) || !known(a) { b } else { a };
+    // What is known of each tensor says more than the largest of all; of what is alike the larger counts.
+    let (mut low, mut single) = (a.low, a.single);
+    match (by_tensor(a), by_tensor(b)) {
+        (true, false) => {}
+        (false, true) => (low, single) = (b.low, b.single),
+        (true, true) | (false, false) => {
+            low.raise(b.low.amax, b.low.tensor);
+            single.raise(b.single.amax, b.single.tensor);
+        }
+    }
     let recorded = match (a.recorded, b.recorded) {
         (Some(a), Some(b)) => Some(Recorded {
             scale: if a.scale.is_nan() { b.scale } else { a.scale },
@@ -297,8 +303,8 @@ fn both(a: &Step, b: &Step) -> Step {
     };
     Step {
         number: a.number,
-        low: magnitudes.low,
-        single: magnitudes.single,
+        low,
+        single,
         nonfinite: a.nonfinite.or(b.nonfinite),
         recorded,
         norm: if a.norm.is_nan() { b.norm } else { a.norm },

@@ -38,7 +38,14 @@ fn read_file(path: &Path, mapped: &[String], join: &mut Join) -> Result<Vec<Stri
     let Some(&start) = first.iter().find(|byte| !byte.is_ascii_whitespace()) else {
         return Err(Error::new("is empty: there is no step to simulate"));
     };
-    if start == b'{' { read_json(file, mapped, join) } else { read_csv(file, mapped, join) }
+    if first.contains(&0) {
+        return Err(Error::new("is binary; a trace is text in UTF-8"));
+    }
+    match start {
+        b'{' => read_json(file, mapped, join),
+        b'[' => Err(Error::new("is a JSON array; a trace in JSON has one object a line")),
+        _ => read_csv(file, mapped, join),
+    }
 }
 
 fn read_csv(mut file: BufReader<File>, mapped: &[String], join: &mut Join) -> Result<Vec<String>> {
@@ -93,7 +100,7 @@ fn csv_error(error: &csv::Error) -> Error {
     }
     if let csv::ErrorKind::UnequalLengths { pos, expected_len, len } = error.kind() {
         let line = pos.as_ref().map_or(0, csv::Position::line);
-        return Error::new(format!("line {line} has {len} fields where the head has {expected_len}"));
+        return Error::new(format!("line {line}: the head has {expected_len} fields, this line {len}"));
     }
     Error::new(format!("is no CSV: {error}"))
 }

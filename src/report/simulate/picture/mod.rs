@@ -84,8 +84,10 @@ fn head(picture: &mut Picture, report: &SimulateReport) {
     let title = TextStyle::new(20.0, INK).bold();
     let record = &report.record;
     let room = f64::from(WIDTH) - 2.0 * MARGIN;
-    let subject = match (&record.synthetic, record.inputs.as_slice()) {
-        (Some(kind), _) => title.fit(&format!("Synthetic record, not a training ({kind})"), room),
+    // What a made-up record is like goes below its name: both are too long for a title.
+    let made_up = record.synthetic.as_deref().map(|kind| kind.split_once(": ").unwrap_or((kind, "")));
+    let subject = match (made_up, record.inputs.as_slice()) {
+        (Some((kind, _)), _) => title.fit(&format!("Synthetic record, not a training ({kind})"), room),
         (None, [first, others @ ..]) => {
             let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
             title.fit(first, room - title.width(&more)) + &more
@@ -93,7 +95,10 @@ fn head(picture: &mut Picture, report: &SimulateReport) {
         (None, []) => "No input".to_owned(),
     };
     picture.text((MARGIN, 48.0), &subject, title);
-    let mut facts = vec![plural(record.steps, "recorded step")];
+    let mut facts = vec![match made_up {
+        Some((_, about)) => format!("{}: {about}", plural(record.steps, "step")),
+        None => plural(record.steps, "recorded step"),
+    }];
     if record.missing > 0 {
         let what = if report.options.gaps == "hold" { "held from the step before" } else { "left out" };
         facts.push(format!("{} missing, {what}", count(record.missing)));
@@ -102,7 +107,9 @@ fn head(picture: &mut Picture, report: &SimulateReport) {
         facts.push(format!("{} with NaN or Inf in the true gradients", count(record.nonfinite)));
     }
     facts.push(format!("overflow in {}", report.options.format));
-    picture.text((MARGIN, 72.0), &facts.join(" · "), TextStyle::new(14.0, AXIS));
+    facts.extend((report.runs.len() > 1).then(|| "equal scales lie side by side".to_owned()));
+    let style = TextStyle::new(14.0, AXIS);
+    picture.text((MARGIN, 72.0), &style.fit(&facts.join(" · "), room), style);
 }
 
 /// The main panel: steps to the right, log2 of the scale upwards.
