@@ -1,6 +1,6 @@
 //! The accumulator of one tensor: sends each cast to the engine that can do it, and joins what they say.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::Accumulate;
 use super::bins::{BinCast, Bins};
@@ -18,7 +18,8 @@ const SMALL: u64 = 1 << 16;
 /// The casts to make, prepared once for all tensors.
 pub struct StatsPlan {
     casts: Vec<CastPlan>,
-    engines: Vec<Engine>,
+    /// Made when the first large tensor comes: tabulating a cast takes longer than to cast a few.
+    engines: OnceLock<Vec<Engine>>,
     engines_for_small: Vec<Engine>,
     level: Level,
     /// Empty bins, for the next tensor: they are large.
@@ -35,16 +36,12 @@ enum Engine {
 impl StatsPlan {
     /// Prepares `casts`; results come in the same order.
     pub fn new(casts: Vec<CastPlan>) -> Self {
-        let engine = |plan: &CastPlan| {
-            let bins = BinCast::new(plan).map(Engine::Bins);
-            bins.or_else(|| WideCast::new(plan).map(Engine::Wide)).unwrap_or(Engine::Element)
-        };
         let engine_for_small = |plan: &CastPlan| {
             let wide = WideCast::new(plan).map(Engine::Wide);
             wide.or_else(|| BinCast::new(plan).map(Engine::Bins)).unwrap_or(Engine::Element)
         };
         Self {
-            engines: casts.iter().map(engine).collect(),
+            engines: OnceLock::new(),
             engines_for_small: casts.iter().map(engine_for_small).collect(),
             casts,
             level: Level::best(),
@@ -63,12 +60,20 @@ impl StatsPlan {
     pub fn element_by_element(casts: Vec<CastPlan>) -> Self {
         let engines = || casts.iter().map(|_| Engine::Element).collect();
         Self {
-            engines: engines(),
+            engines: OnceLock::from(engines()),
             engines_for_small: engines(),
             casts,
             level: Level::Portable,
             idle: Mutex::default(),
         }
+    }
+
+    fn engines(&self) -> &[Engine] {
+        let engine = |plan: &CastPlan| {
+            let bins = BinCast::new(plan).map(Engine::Bins);
+            bins.or_else(|| WideCast::new(plan).map(Engine::Wide)).unwrap_or(Engine::Element)
+        };
+        self.engines.get_or_init(|| self.casts.iter().map(engine).collect())
     }
 
     /// Bins without elements, which [`reuse`](Self::reuse) takes back.
@@ -126,7 +131,7 @@ impl<'p> TensorAccumulator<'p> {
         let formats = vec![FormatStats::default(); plan.casts.len()];
         Self {
             plan,
-            engines: if elements < SMALL { &plan.engines_for_small } else { &plan.engines },
+            engines: if elements < SMALL { &plan.engines_for_small } else { plan.engines() },
             stream: stream(name),
             stats: TensorStats { source: SourceStats::default(), formats },
             bins: None,
