@@ -181,11 +181,11 @@ fn loss_scales_that_files_record_are_told() {
     fs::write(&file, [&(header.len() as u64).to_le_bytes()[..], header, &2.0_f32.to_le_bytes()].concat())
         .unwrap();
     let notices = |more: &[&str]| json(&[&["histogram", file.to_str().unwrap(), "--json"], more].concat()).1;
-    let told = "note: a file records a loss scale: loss_scale 65536.0; if the values still have it, divide by it with \
+    let told = "note: a file records a loss scale: loss_scale 65536; if the values still have it, divide by it with \
                 --unscale\n";
     assert_eq!(notices(&[]), told);
     assert_eq!(notices(&["--unscale", "2^16"]), "");
-    let other = "note: a file records another loss scale than --unscale: loss_scale 65536.0\n";
+    let other = "note: a file records another loss scale than --unscale: loss_scale 65536\n";
     assert_eq!(notices(&["--unscale", "1024"]), other);
 }
 

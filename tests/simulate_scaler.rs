@@ -201,6 +201,7 @@ fn scaled_dumps_are_divided_by_the_scale_they_record() {
     // 0.5·2^16 fits, 0.5·2^17 does not; at step 4 it is an eighth.
     let report: Value = serde_json::from_str(&printed(run())).unwrap();
     assert_eq!(report["suggestion"]["largest_log2"], 16);
+    assert!(!report["notices"].to_string().contains("--unscale"), "{}", report["notices"]);
     // An Inf says that 4096 was too much.
     write(4, r#","loss_scale":"4096.0""#, [f32::INFINITY, 1.0]);
     let report: Value = serde_json::from_str(&printed(run())).unwrap();

@@ -33,6 +33,7 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     problems.splice(0..0, inputs.problems.iter().cloned());
     let mut notices: Vec<String> =
         inputs.notices.iter().cloned().chain(notices).chain(cast.ignored_by_blocks()).collect();
+    notices.extend(inputs.other_scales(inputs.filters().unscale.unwrap_or(1.0)));
     // By rank, each shows all that it has.
     if by != By::Rank {
         notices.extend(Inputs::drop_replicas(&mut selected, threads));

@@ -9,6 +9,7 @@ use super::input_args::{InputArgs, Ranges};
 use super::output::complain_of_all;
 use crate::error::{Error, Result, escape};
 use crate::pipeline::{self, Task};
+use crate::source::metadata::{recorded_scale, recorded_step};
 use crate::source::{Place, RawLayout, TensorSource, Unscaled, discover, open_or_raw};
 use crate::tensor::{ByteOrder, TensorInfo};
 
@@ -18,8 +19,8 @@ pub(super) struct Inputs {
     filters: InputArgs,
     /// Whether files of one step and rank hold different things, so that a tensor's name is not enough.
     several_groups: bool,
-    /// Loss scales that files record, as they have them, and how many files do.
-    recorded_scales: BTreeMap<String, u64>,
+    /// Loss scales that files record, and under which key.
+    recorded_scales: Vec<(String, f64)>,
     /// What was skipped or is odd.
     pub(super) notices: Vec<String>,
     /// What could not be read.
@@ -66,7 +67,7 @@ impl Inputs {
             dumps: Vec::new(),
             filters,
             several_groups: false,
-            recorded_scales: BTreeMap::new(),
+            recorded_scales: Vec::new(),
             notices: Vec::new(),
             problems: found.problems,
         };
@@ -101,7 +102,6 @@ impl Inputs {
                 inputs.notices.push(format!("left out {count} files that {why}"));
             }
         }
-        inputs.notices.extend(inputs.recorded_scales());
         let mut groups: HashMap<_, BTreeSet<&str>> = HashMap::new();
         for Dump { place, .. } in &inputs.dumps {
             groups.entry((place.step, place.rank)).or_default().insert(&place.group);
@@ -113,16 +113,15 @@ impl Inputs {
     /// Takes an opened file, if its step and rank are wanted; `false` if it does not say them.
     fn take(&mut self, path: PathBuf, mut place: Place, source: Box<dyn TensorSource>) -> bool {
         if place.step.is_none() {
-            let step = source.metadata().iter().find(|(key, _)| key == "step");
-            place.step = step.and_then(|(_, value)| value.parse().ok());
+            place.step = recorded_step(source.metadata());
         }
         match self.wants(&place) {
             Some(true) => {}
             Some(false) => return true,
             None => return false,
         }
-        if let Some(scale) = recorded_scale(source.metadata(), self.filters.unscale) {
-            *self.recorded_scales.entry(scale).or_default() += 1;
+        if let Some((key, scale)) = recorded_scale(source.metadata()) {
+            self.recorded_scales.push((key.to_owned(), scale));
         }
         self.problems.extend(source.problems().iter().map(|error| error.clone().in_file(&path)));
         let notices = source.notices().iter().map(|notice| notice.clone().in_file(&path).to_string());
@@ -141,20 +140,24 @@ impl Inputs {
         true
     }
 
-    /// Says that files record a loss scale. It is not divided out unasked: whether the gradients beside it still
-    /// have it, no file says.
-    fn recorded_scales(&self) -> Option<String> {
-        let files: u64 = self.recorded_scales.values().sum();
-        let scales: Vec<&str> = self.recorded_scales.keys().map(String::as_str).collect();
-        let (first, more) = scales.split_first()?;
-        let scales = if more.is_empty() { (*first).to_owned() } else { format!("{first}, …") };
-        let (files, record) =
-            if files == 1 { ("a file".into(), "records") } else { (format!("{files} files"), "record") };
-        Some(match self.filters.unscale {
-            Some(_) => format!("{files} {record} another loss scale than --unscale: {scales}"),
-            None => format!(
-                "{files} {record} a loss scale: {scales}; if the values still have it, divide by it with --unscale"
-            ),
+    /// Says that files record another loss scale than `unscale`, which their values are divided by. It is not
+    /// divided out unasked: whether the gradients beside it still have it, no file says.
+    pub(super) fn other_scales(&self, unscale: f32) -> Option<String> {
+        let is_other = |scale: f64| scale != 1.0 && scale != f64::from(unscale);
+        let scales: Vec<_> = self.recorded_scales.iter().filter(|(_, scale)| is_other(*scale)).collect();
+        let (key, scale) = scales.first()?;
+        let more = if scales.iter().any(|(_, other)| other != scale) { ", …" } else { "" };
+        let (files, record) = match scales.len() {
+            1 => ("a file".to_owned(), "records"),
+            many => (format!("{many} files"), "record"),
+        };
+        let scale = format!("{} {scale}{more}", escape(key));
+        Some(if unscale == 1.0 {
+            format!(
+                "{files} {record} a loss scale: {scale}; if the values still have it, divide by it with --unscale"
+            )
+        } else {
+            format!("{files} {record} another loss scale than --unscale: {scale}")
         })
     }
 
@@ -312,18 +315,6 @@ impl Inputs {
     pub(super) fn path(&self, number: usize) -> &PathBuf {
         &self.dumps[number].path
     }
-}
-
-/// The loss scale that metadata record, `loss_scale 65536`, if it is not 1 nor the one that is divided by.
-fn recorded_scale(metadata: &[(String, String)], unscale: Option<f32>) -> Option<String> {
-    let is_scale = |key: &str| {
-        let key = key.to_ascii_lowercase().replace(['-', '.', ' '], "_");
-        ["loss_scale", "grad_scale"].iter().any(|known| key.ends_with(known))
-    };
-    let (key, value) = metadata.iter().find(|(key, _)| is_scale(key))?;
-    let scale: f64 = value.trim().parse().ok()?;
-    let odd = scale != 1.0 && unscale.is_none_or(|unscale| f64::from(unscale) != scale);
-    odd.then(|| escape(&format!("{key} {}", value.trim())))
 }
 
 /// Most kinds of files that are named.

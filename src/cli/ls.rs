@@ -11,7 +11,9 @@ pub(super) fn run(args: LsArgs) -> Result<Outcome> {
     let LsArgs { input, output } = args;
     let outputs = Outputs::without_pictures(output.into())?;
     let inputs = Inputs::open(input);
-    outputs.notices(&inputs.notices);
+    let unscale = inputs.filters().unscale.unwrap_or(1.0);
+    let notices: Vec<String> = inputs.notices.iter().cloned().chain(inputs.other_scales(unscale)).collect();
+    outputs.notices(&notices);
     let mut report = ListingReport::default();
     for dump in inputs.dumps() {
         let wanted = dump.source.tensors().iter().any(|info| inputs.wants_tensor(&info.name));
@@ -32,7 +34,7 @@ pub(super) fn run(args: LsArgs) -> Result<Outcome> {
     if report.files.is_empty() {
         super::inputs::require(&[], &inputs, &inputs.problems)?;
     }
-    report.notices = inputs.notices.clone();
+    report.notices = notices;
     report.problems = inputs.problems.iter().map(Error::to_string).collect();
     complain_of_all(report.problems.iter());
     let incomplete = !report.problems.is_empty();

@@ -6,15 +6,6 @@ use super::trace::{Join, Recorded, Step};
 use crate::format::{exponent_of, pow2};
 use crate::stats::{Binades, SourceStats};
 
-/// The loss scale that a dump says its gradients are multiplied by.
-pub fn recorded_scale(metadata: &[(String, String)]) -> Option<f64> {
-    let names = ["loss_scale", "grad_scale", "scale"];
-    let value = names.iter().find_map(|name| metadata.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)));
-    value
-        .and_then(|(_, value)| value.trim().parse().ok())
-        .filter(|scale: &f64| *scale > 0.0 && scale.is_finite())
-}
-
 /// Collects the tensors of all dumps, step by step.
 #[derive(Debug)]
 pub struct Dumps {

@@ -12,6 +12,7 @@ mod handles;
 mod known;
 mod layout;
 mod limits;
+pub mod metadata;
 mod npy;
 mod npz;
 mod pickle;

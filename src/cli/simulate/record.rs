@@ -9,8 +9,9 @@ use crate::cli::progress::Progress;
 use crate::error::{Error, Result};
 use crate::pipeline;
 use crate::report::simulate::Record;
-use crate::scaler::dumps::{Dumps, recorded_scale};
+use crate::scaler::dumps::Dumps;
 use crate::scaler::trace::{Evidence, Join, SYNTHETICS, Step, Synthetic, Trace, read as read_trace};
+use crate::source::metadata::recorded_scale;
 use crate::stats::{StatsPlan, TensorAccumulator};
 
 /// Extensions of traces; all else are dumps.
@@ -166,6 +167,10 @@ fn from_dumps(args: &SimulateArgs) -> Result<Read> {
     let (mut selected, skipped, mut problems) = inputs.select();
     problems.splice(0..0, inputs.problems.iter().cloned());
     let mut notices: Vec<String> = inputs.notices.iter().cloned().chain(skipped).collect();
+    notices.extend(match args.unscale {
+        Unscale::By(scale) => inputs.other_scales(scale),
+        Unscale::Recorded => None,
+    });
     notices.extend(Inputs::drop_replicas(&mut selected, super::threads(&args.output)));
     require(&selected, &inputs, &problems)?;
 
@@ -174,7 +179,7 @@ fn from_dumps(args: &SimulateArgs) -> Result<Read> {
         let Dump { path, place, source } = &inputs.dumps()[dump];
         let scale = match args.unscale {
             Unscale::By(scale) => Some(scale.into()),
-            Unscale::Recorded => recorded_scale(source.metadata()),
+            Unscale::Recorded => recorded_scale(source.metadata()).map(|(_, scale)| scale),
         };
         let lacks = match (place.step, scale) {
             (Some(step), Some(scale)) => {
