@@ -1,8 +1,5 @@
 //! Wiring of `amp-inspect histogram`.
 
-use std::num::NonZero;
-use std::thread;
-
 use super::Outcome;
 use super::args::{CastArgs, HistogramArgs, RoundingArg};
 use super::by::By;
@@ -21,8 +18,7 @@ use crate::tensor::TensorInfo;
 
 pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     let HistogramArgs { input, cast, by, sort, output } = args;
-    let threads =
-        output.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN);
+    let threads = super::threads(output.threads);
     let quiet = output.quiet;
     let outputs = Outputs::prepare(output)?;
     let targets = cast.targets();

@@ -17,7 +17,9 @@ mod verify;
 
 use std::ffi::OsString;
 use std::io;
+use std::num::NonZero;
 use std::process::ExitCode;
+use std::thread;
 
 use clap::Parser;
 
@@ -29,6 +31,11 @@ enum Outcome {
     Findings,
     /// The result was given, but some of the input could not be read.
     Incomplete,
+}
+
+/// How many threads to use: as many as were asked for, or one a processor.
+fn threads(asked: Option<NonZero<usize>>) -> NonZero<usize> {
+    asked.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN)
 }
 
 /// Runs the program: 0 done, 1 findings, 2 wrong usage or something that could not be read or written.

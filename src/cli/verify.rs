@@ -1,8 +1,5 @@
 //! Wiring of `amp-inspect verify`.
 
-use std::num::NonZero;
-use std::thread;
-
 use super::Outcome;
 use super::args::VerifyArgs;
 use super::output::Outputs;
@@ -16,7 +13,7 @@ use crate::verify::{self, Check};
 pub(super) fn run(args: VerifyArgs) -> Result<Outcome> {
     let VerifyArgs { formats: named, full, threads, output } = args;
     let quiet = output.quiet;
-    let threads = threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN);
+    let threads = super::threads(threads);
     let outputs = Outputs::without_pictures(output.into())?;
     let mut formats: Vec<FormatSpec> = Vec::new();
     for format in if named.is_empty() { FORMATS } else { &named } {

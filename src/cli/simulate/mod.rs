@@ -7,13 +7,9 @@ pub(super) use args::SimulateArgs;
 
 use args::{Scalers, Unscale};
 
-use std::num::NonZero;
-use std::thread;
-
-use super::Outcome;
-use super::args::OutputArgs;
 use super::output::{Outputs, complain_of_all};
 use super::progress::Progress;
+use super::{Outcome, threads};
 use crate::error::{Error, Result, escape};
 use crate::pipeline;
 use crate::report::number::{Num, plural};
@@ -38,9 +34,10 @@ pub(super) fn run(args: SimulateArgs) -> Result<Outcome> {
     let schedule = Schedule::new(&trace, args.gaps, length)?;
 
     let progress = Progress::of_steps(schedule.pass() * args.repeat * setups.len() as u64, args.output.quiet);
-    let runs = pipeline::run_scalers(&trace, &schedule, &setups, args.clip, threads(&args.output), |steps| {
-        progress.add(steps);
-    });
+    let runs =
+        pipeline::run_scalers(&trace, &schedule, &setups, args.clip, threads(args.output.threads), |steps| {
+            progress.add(steps);
+        });
     progress.finish();
     let presumed = runs.iter().map(|run| run.totals.presumed).max().unwrap_or(0);
     notices.extend((presumed > 0).then(|| {
@@ -60,11 +57,6 @@ pub(super) fn run(args: SimulateArgs) -> Result<Outcome> {
     let incomplete = !report.problems.is_empty();
     outputs.write(&report, SimulateReport::terminal)?;
     Ok(if incomplete { Outcome::Incomplete } else { Outcome::Done })
-}
-
-/// How many threads to use.
-fn threads(output: &OutputArgs) -> NonZero<usize> {
-    output.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN)
 }
 
 /// The scalers that were named, each once, with what was set.

@@ -6,6 +6,7 @@ use super::args::{SimulateArgs, Unscale};
 use crate::cli::input_args::InputArgs;
 use crate::cli::inputs::{Dump, Inputs, Selected, require};
 use crate::cli::progress::Progress;
+use crate::cli::threads;
 use crate::error::{Error, Result};
 use crate::pipeline;
 use crate::report::simulate::Record;
@@ -171,7 +172,7 @@ fn from_dumps(args: &SimulateArgs) -> Result<Read> {
         Unscale::By(scale) => inputs.other_scales(scale),
         Unscale::Recorded => None,
     });
-    notices.extend(Inputs::drop_replicas(&mut selected, super::threads(&args.output)));
+    notices.extend(Inputs::drop_replicas(&mut selected, threads(args.output.threads)));
     require(&selected, &inputs, &problems)?;
 
     let (mut tasks, mut files) = (Vec::new(), Vec::new());
@@ -200,7 +201,7 @@ fn from_dumps(args: &SimulateArgs) -> Result<Read> {
     let progress = Progress::new(tasks.iter().map(|task| task.info.bytes()).sum(), args.output.quiet);
     let plan = StatsPlan::new(Vec::new());
     let new = |info: &crate::tensor::TensorInfo| TensorAccumulator::new(&plan, &info.name, info.elements);
-    let results = pipeline::run(&tasks, super::threads(&args.output), new, |bytes| progress.add(bytes));
+    let results = pipeline::run(&tasks, threads(args.output.threads), new, |bytes| progress.add(bytes));
     progress.finish();
 
     let mut join = Join::new(args.format, args.fp32_grads.clone(), args.evidence);
