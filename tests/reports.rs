@@ -84,6 +84,7 @@ const SAMPLES: &[Sample] = &[
         100,
         &["json", "csv", "md", "png", "svg"],
     ),
+    ("bench_gpu_plan", &["bench-gpu", "--dry-run"], 80, &["json"]),
     ("scalers", &["simulate-scaler", "--list"], 80, &["json", "csv", "md"]),
     ("formats", &["formats"], 80, &["json", "csv", "md"]),
     ("codes_e3m2fn", &["formats", "--codes", "e3m2fn"], 80, &[]),

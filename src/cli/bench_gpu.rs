@@ -1,6 +1,7 @@
 //! `amp-inspect bench-gpu`: what can be typed, and its wiring.
 
 use std::num::NonZero;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -8,14 +9,16 @@ use super::Outcome;
 use super::args::{OutputArgs, format_name};
 use super::output::Outputs;
 use super::progress::Progress;
+use crate::cast::CastPlan;
 use crate::cast::fast::Level;
-use crate::error::{Error, Result};
+use crate::cast::profile::Profile;
+use crate::error::{Error, Result, escape};
 use crate::format::FormatSpec;
 use crate::format::table::FORMATS;
 use crate::gpu::bulk::Bulk;
 use crate::gpu::validate::{self, Verdict};
 use crate::gpu::{Device, Job, cpu, throughput};
-use crate::report::bench_gpu::{BenchReport, CpuEntry};
+use crate::report::bench_gpu::{BenchReport, CpuEntry, Status};
 
 /// Whether an NVIDIA card rounds bit for bit as this tool says, over all inputs of each conversion it has, and
 /// how fast it casts, in percent of its own copy
@@ -41,7 +44,10 @@ pub(super) struct BenchGpuArgs {
     /// Formats to try, by name, alias or description [default: all]
     #[arg(short, long, value_name = "NAME,…", value_delimiter = ',', value_parser = format_name, help_heading = "Work")]
     formats: Vec<FormatSpec>,
-    /// Values in the buffers that are timed [default: 4 times the card's L2, at least 2^26; CPU: 2^25]
+    /// Check this cast in CUDA C++ in place of the card's instructions; needs NVRTC, and one format
+    #[arg(long, value_name = "FILE.cu", requires = "formats", conflicts_with_all = ["cpu_only", "dry_run"], help_heading = "Work")]
+    kernel: Option<PathBuf>,
+    /// Values in the buffers that are timed [default: 16 times the card's L2, at least 2^26; CPU: 2^25]
     #[arg(long, value_name = "N", value_parser = size, help_heading = "Work")]
     size: Option<u64>,
     /// Smaller buffers and fewer repeats; what is compared stays the same
@@ -52,11 +58,16 @@ pub(super) struct BenchGpuArgs {
 }
 
 const DEFINITIONS: &str = "\
-What is compared: of casts from float32 all 2^32 inputs, and both lanes of pairs beside zero, NaN,
-Inf, the largest number, a subnormal and a number; of narrower formats all codes, or all pairs of
-them. NaN codes, saturation and rounding are those of the profile nvidia; where NVIDIA leaves the
-NaN open (tf32) NaN inputs are left out, and the report says so. Nothing is emulated: what a chip
-has no instruction for is reported as not in hardware. Everything runs twice.
+What is compared: of casts from float32 all 2^32 inputs, in both lanes of pairs
+beside zero, NaN, Inf, the largest number, a subnormal and a number; of narrower
+formats all codes, or all pairs of them. NaN codes and saturation are those of
+the profile nvidia; where NVIDIA leaves the NaN open (tf32) NaN inputs are left
+out, and the report says so. Nothing is emulated: what a chip has no instruction
+for is reported as not in hardware. Everything runs twice.
+
+The file of --kernel defines  __device__ unsigned cast(float x)  which returns
+the code, to nearest even, saturating as the profile nvidia does. An example is
+testdata/kernels/e4m3.cu.
 
   encode     float32 to the format; codes of 6 bits take a byte
   decode     the format to float32
@@ -65,7 +76,7 @@ has no instruction for is reported as not in hardware. Everything runs twice.
   % of copy  of a plain copy of float32 in the same run, by GB/s
   % of peak  of 2 · memory clock · bus width, which the card tells
 
-Exit code: 0 all equal, 1 a result differs, 2 wrong usage or no card that can be used.";
+Exit code: 0 all equal, 1 a result differs, 2 wrong usage or no usable card.";
 
 fn size(text: &str) -> std::result::Result<u64, String> {
     let parsed = match text.strip_prefix("2^") {
@@ -97,6 +108,10 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
         outputs.write(&BenchReport::cpu_only(cpu, &timings), BenchReport::terminal)?;
         return Ok(Outcome::Done);
     }
+    let own = match &args.kernel {
+        Some(path) => Some((path, own_kernel(path, &args.formats)?)),
+        None => None,
+    };
     let device = match Device::open(args.device) {
         Ok(device) => device,
         Err(absent) if args.if_available => {
@@ -105,12 +120,22 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
         }
         Err(absent) => return Err(absent.into()),
     };
+    if let Some((path, (source, plan))) = own {
+        let found = validate::own(&device, &source, &plan, threads);
+        let name = format!("{}: float32→{}", escape(&path.to_string_lossy()), plan.target.name);
+        let report = BenchReport::of_own_kernel(device.environment, name, &plan, &found);
+        return finish(outputs, &report);
+    }
     let progress = Progress::of_conversions(jobs.len() as u64, quiet);
     let outcomes = validate::run(&device, &jobs, threads, || progress.add(1));
     progress.finish();
     let mut report = BenchReport::answered(device.environment.clone(), device.target, &outcomes)?;
     let right = |name: &&str| {
-        let about = |job: &Job| job.rows().iter().any(|row| row.to == *name);
+        let about = |job: &Job| {
+            job.rows()
+                .first()
+                .is_some_and(|row| row.from == *name || (row.from == "float32" && row.to == *name))
+        };
         outcomes
             .iter()
             .filter(|o| about(&o.job))
@@ -123,9 +148,16 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
     report.add_gpu(&throughput::run(&device, &timed, values, repeats)?);
     let (cpu, timings) = time_cpu(&args, threads);
     report.add_cpu(cpu, &timings);
-    let equal = report.passed();
-    outputs.write(&report, BenchReport::terminal)?;
-    Ok(if equal { Outcome::Done } else { Outcome::Findings })
+    finish(outputs, &report)
+}
+
+fn finish(outputs: Outputs, report: &BenchReport) -> Result<Outcome> {
+    outputs.write(report, BenchReport::terminal)?;
+    Ok(match report.status {
+        Status::Differs => Outcome::Findings,
+        Status::NothingTried => Outcome::Incomplete,
+        _ => Outcome::Done,
+    })
 }
 
 /// Runs that are timed on the card and on the processor.
@@ -133,12 +165,27 @@ fn repeats(quick: bool) -> (usize, usize) {
     if quick { (20, 5) } else { (50, 9) }
 }
 
+/// The source of a kernel, and the cast that it shall be.
+fn own_kernel(path: &Path, formats: &[FormatSpec]) -> Result<(String, CastPlan)> {
+    let [format] = formats else {
+        return Err(Error::new("--kernel casts to one format: give one with --formats"));
+    };
+    let profile = Profile::find("nvidia").ok_or_else(|| Error::new("there is no profile nvidia"))?;
+    let source =
+        std::fs::read_to_string(path).map_err(|error| Error::io("cannot read", &error).in_file(path))?;
+    if source.contains('\0') {
+        return Err(Error::new("a kernel is text, and this has a zero byte").in_file(path));
+    }
+    Ok((source, profile.plan(*format)))
+}
+
 fn time_cpu(args: &BenchGpuArgs, threads: NonZero<usize>) -> (CpuEntry, Vec<throughput::Timing>) {
-    let formats = if args.formats.is_empty() { FORMATS } else { &args.formats };
+    let narrow = || FORMATS.iter().copied().filter(|format| format.bits < 32).collect();
+    let formats: Vec<FormatSpec> = if args.formats.is_empty() { narrow() } else { args.formats.clone() };
     let values = args.size.unwrap_or(if args.quick { 1 << 22 } else { 1 << 25 });
     let (_, repeats) = repeats(args.quick);
     let progress = Progress::of_formats(formats.len() as u64, args.output.quiet);
-    let timings = cpu::run(formats, values as usize, repeats, threads, || progress.add(1));
+    let timings = cpu::run(&formats, values as usize, repeats, threads, || progress.add(1));
     progress.finish();
     let cpu = CpuEntry {
         architecture: std::env::consts::ARCH,

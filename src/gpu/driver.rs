@@ -355,7 +355,7 @@ pub(super) fn compile(source: &str, target: &Target) -> Result<String> {
         let what = "--kernel needs NVRTC: no libnvrtc was found; install cuda-nvrtc of CUDA 11 or 12";
         return Err(Error::new(what));
     }
-    let options = cudarc::nvrtc::CompileOptions { arch: Some(target.name), ..Default::default() };
+    let options = cudarc::nvrtc::CompileOptions { arch: Some(target.compute), ..Default::default() };
     let ptx = cudarc::nvrtc::compile_ptx_with_opts(source, options);
     ptx.map(|ptx| ptx.to_src()).map_err(|error| Error::new(format!("NVRTC rejects the kernel: {error}")))
 }

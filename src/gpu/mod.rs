@@ -13,6 +13,7 @@ mod answer;
 pub mod bulk;
 pub mod cpu;
 mod driver;
+pub mod own;
 pub mod ptx;
 pub mod steps;
 pub mod table;
@@ -53,6 +54,11 @@ impl Conversion {
     /// Whether the target has it.
     pub fn is_on(&self, target: &Target) -> bool {
         target.capability >= self.since.capability && (target.family || !self.since.family)
+    }
+
+    /// Whether the chips that have it have one instruction for it; if not, the assembler writes a few of integers.
+    pub fn is_one_instruction(&self) -> bool {
+        self.machine.iter().all(|name| name.starts_with("F2F") || name.starts_with("HADD2"))
     }
 
     /// Whether its source is a pair of packed codes of up to 8 bits.

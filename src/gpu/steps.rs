@@ -143,6 +143,8 @@ pub struct Mismatch {
     pub found: u32,
     /// What the tool gives.
     pub expected: u32,
+    /// Of pairs: the input of the other lane, and whether `input` was in the upper one.
+    pub beside: Option<(u32, bool)>,
 }
 
 /// Inputs on which two lists differ.
@@ -166,11 +168,11 @@ impl Mismatches {
         }
     }
 
-    /// Adds those of another comparison.
-    pub fn extend(&mut self, other: Self) {
+    /// Adds those of another comparison, made beside another partner.
+    pub fn extend(&mut self, other: Self, beside: Option<(u32, bool)>) {
         self.count += other.count;
         let room = Self::KEPT - self.first.len();
-        self.first.extend(other.first.into_iter().take(room));
+        self.first.extend(other.first.into_iter().take(room).map(|first| Mismatch { beside, ..first }));
     }
 }
 
@@ -192,6 +194,7 @@ pub fn compare(found: &[Step], expected: &[Step], nans: bool) -> Mismatches {
                     input: u as u32,
                     found: a.1,
                     expected: b.1,
+                    beside: None,
                 }));
             }
         }

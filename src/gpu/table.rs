@@ -12,6 +12,8 @@ use crate::cast::Rounding::{self, Down, NearestAway, NearestEven, TowardZero, Up
 pub struct Target {
     /// The name after `.target`.
     pub name: &'static str,
+    /// The same as NVRTC has it, where PTX is wanted and not machine code.
+    pub compute: &'static str,
     /// Compute capability, ten times the major number plus the minor one.
     pub capability: u32,
     /// Whether instructions that are tied to a family of chips may be used.
@@ -27,12 +29,41 @@ pub type Version = (u32, u32);
 
 /// Every target, oldest first.
 pub const TARGETS: &[Target] = &[
-    Target { name: "sm_75", capability: 75, family: false, version: (7, 0), chips: "Turing" },
-    Target { name: "sm_80", capability: 80, family: false, version: (7, 0), chips: "Ampere: A100, RTX 30" },
-    Target { name: "sm_89", capability: 89, family: false, version: (8, 1), chips: "Ada: L4, L40S, RTX 40" },
-    Target { name: "sm_90", capability: 90, family: false, version: (7, 8), chips: "Hopper: H100, H200" },
+    Target {
+        name: "sm_75",
+        compute: "compute_75",
+        capability: 75,
+        family: false,
+        version: (7, 0),
+        chips: "Turing",
+    },
+    Target {
+        name: "sm_80",
+        compute: "compute_80",
+        capability: 80,
+        family: false,
+        version: (7, 0),
+        chips: "Ampere: A100, RTX 30",
+    },
+    Target {
+        name: "sm_89",
+        compute: "compute_89",
+        capability: 89,
+        family: false,
+        version: (8, 1),
+        chips: "Ada: L4, L40S, RTX 40",
+    },
+    Target {
+        name: "sm_90",
+        compute: "compute_90",
+        capability: 90,
+        family: false,
+        version: (7, 8),
+        chips: "Hopper: H100, H200",
+    },
     Target {
         name: "sm_100f",
+        compute: "compute_100f",
         capability: 100,
         family: true,
         version: (8, 8),
@@ -40,6 +71,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "sm_120f",
+        compute: "compute_120f",
         capability: 120,
         family: true,
         version: (8, 8),

@@ -3,7 +3,8 @@
 use std::num::NonZero;
 
 use super::answer::Answer;
-use super::driver::Device;
+use super::driver::{Device, Module};
+use super::own;
 use super::ptx::{self, WALK_LOG2};
 use super::steps::{self, Mismatch, Mismatches, Step, compare, map, widened};
 use super::table::least_driver;
@@ -77,6 +78,29 @@ fn judge(device: &Device, job: &Job, known: &mut Known) -> (Verdict, u64) {
     }
 }
 
+/// The user's own kernel, compiled: its cast to a format, over all float32.
+pub fn own(device: &Device, source: &str, plan: &CastPlan, threads: NonZero<usize>) -> (Verdict, u64) {
+    let found = || {
+        let module = device.load(own::compile(source, device.target)?)?;
+        twice(|| counted(ask(device, &module, true, (0, false))?, 1 << 32)?.list())
+    };
+    match found() {
+        Err(error) => (Verdict::Failed(error), 0),
+        Ok(found) => match compare(&found, &steps::steps(plan, threads), true) {
+            none if none.count == 0 => (Verdict::Equal, 1 << 32),
+            mismatches => (Verdict::Differs(mismatches), 1 << 32),
+        },
+    }
+}
+
+/// Runs a kernel over all its inputs.
+fn ask(device: &Device, module: &Module, walks: bool, lane: (u32, bool)) -> Result<Answer> {
+    match walks {
+        true => device.ask(module, "walk", (1 << (32 - WALK_LOG2), 2 * CAPACITY), lane),
+        false => device.ask(module, "table", (1 << 16, 1 << 16), lane),
+    }
+}
+
 /// Both lanes with every partner; a conversion of one value, and of packed codes, has neither.
 fn try_all(device: &Device, job: &Job, known: &mut Known) -> Result<(Mismatches, u64)> {
     let module = device.load(ptx::job(device.target, job))?;
@@ -87,10 +111,7 @@ fn try_all(device: &Device, job: &Job, known: &mut Known) -> Result<(Mismatches,
         for swap in [false, true].into_iter().take(job.lanes() as usize) {
             let lane = (partner, swap);
             inputs += if job.walks() { 1 << 32 } else { 1 << 16 };
-            let ask = || match job.walks() {
-                true => device.ask(&module, "walk", (1 << (32 - WALK_LOG2), 2 * CAPACITY), lane),
-                false => device.ask(&module, "table", (1 << 16, 1 << 16), lane),
-            };
+            let ask = || ask(device, &module, job.walks(), lane);
             let found = match job.walks() {
                 true => {
                     let found = twice(|| counted(ask()?, 1 << 32)?.list())?;
@@ -98,7 +119,7 @@ fn try_all(device: &Device, job: &Job, known: &mut Known) -> Result<(Mismatches,
                 }
                 false => compare_table(job, lane, &twice(|| Ok(counted(ask()?, 1 << 16)?.words))?)?,
             };
-            mismatches.extend(found);
+            mismatches.extend(found, (job.lanes() == 2).then_some(lane));
         }
     }
     Ok((mismatches, inputs))
@@ -205,7 +226,7 @@ fn compare_table(job: &Job, (partner, swap): (u32, bool), found: &[u32]) -> Resu
             one(u)
         };
         if found != expected {
-            mismatches.add(Mismatch { input: u, found, expected });
+            mismatches.add(Mismatch { input: u, found, expected, beside: None });
         }
     }
     Ok(mismatches)

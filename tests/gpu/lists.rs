@@ -97,8 +97,8 @@ fn a_comparison_counts_every_input_between_two_steps() {
     let theirs = [(0, 1), (103, 2), (0x8000_0000, 4), (u32::MAX, 5)];
     let found = compare(&theirs, &ours, true);
     assert_eq!(found.count, 3 + 0x7f_ffff + 1);
-    assert_eq!(found.first[0], Mismatch { input: 100, found: 1, expected: 2 });
-    assert_eq!(found.first[3], Mismatch { input: 0x7f80_0001, found: 2, expected: 3 });
+    assert_eq!(found.first[0], Mismatch { input: 100, found: 1, expected: 2, beside: None });
+    assert_eq!(found.first[3], Mismatch { input: 0x7f80_0001, found: 2, expected: 3, beside: None });
     assert_eq!(found.first.len(), 20);
     // NaN inputs left out: those above Inf of either sign.
     assert_eq!(compare(&theirs, &ours, false).count, 3);

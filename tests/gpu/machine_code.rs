@@ -77,7 +77,7 @@ fn every_kernel_assembles_for_every_target_and_holds_the_instruction() {
             let machine = tools
                 .assemble(folder, target.name, &text)
                 .unwrap_or_else(|said| panic!("{} on {}:\n{said}\n{text}", job.name(), target.name));
-            for row in job.rows().into_iter().filter(|row| !has(&machine, row)) {
+            if let Some(row) = job.rows().into_iter().find(|row| !has(&machine, row)) {
                 panic!("{} on {}: none of {:?}\n{machine}", row.instruction, target.name, row.machine);
             }
         }
@@ -101,8 +101,12 @@ fn a_target_rejects_what_the_table_denies_it() {
         for row in CONVERSIONS.iter().filter(|row| !row.is_on(target)) {
             let text = ptx::job(target, &Job::One(row));
             if let Ok(machine) = tools.assemble(folder, target.name, &text) {
-                let own = row.machine.iter().all(|name| name.starts_with("F2F") || name.starts_with("HADD"));
-                assert!(!(own && has(&machine, row)), "{} has {}", target.name, row.instruction);
+                assert!(
+                    !(row.is_one_instruction() && has(&machine, row)),
+                    "{} has {}",
+                    target.name,
+                    row.instruction
+                );
             }
         }
     });

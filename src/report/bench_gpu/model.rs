@@ -14,7 +14,7 @@ use crate::gpu::steps::Mismatch;
 use crate::gpu::table::{TARGETS, Target, Version};
 use crate::gpu::throughput::{Measured, Timing, Work};
 use crate::gpu::validate::{Outcome, Verdict};
-use crate::gpu::{Absent, Environment, Job, ptx};
+use crate::gpu::{Absent, Conversion, Environment, Job, ptx};
 
 /// What kind of run it was, and how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -28,6 +28,8 @@ pub enum Status {
     Skipped,
     /// Every conversion that the card has equals the tool's.
     Equal,
+    /// The card has none of the conversions asked for, or its driver is too old for them.
+    NothingTried,
     /// Some conversion does not, or could not be tried.
     Differs,
 }
@@ -99,12 +101,14 @@ pub struct TargetEntry {
 pub struct ConversionEntry {
     /// From what to what, and how.
     pub conversion: String,
-    /// Its instructions, in order.
+    /// Its PTX instructions, in order.
     pub instructions: Vec<&'static str>,
+    /// Whether each of them is one instruction of the chip, too.
+    pub one_instruction_each: bool,
     /// For each target in [`BenchReport::targets`] the PTX version that it takes; `None` where it is not in
     /// hardware.
     pub ptx: Vec<Option<String>>,
-    /// How it fared: `equal`, `differs`, `not in hardware on this chip`, `driver too old` or `failed`; `None` if
+    /// How it fared: `equal`, `differs`, `not in hardware`, `driver too old` or `failed`; `None` if
     /// it was not run.
     pub result: Option<&'static str>,
     /// Results compared, each made twice.
@@ -126,7 +130,11 @@ pub struct MismatchEntry {
     pub input: String,
     /// The number; of a pair the one whose result differs.
     pub input_value: Num,
-    /// What the card gave.
+    /// Of pairs: bits of the value in the other lane.
+    pub beside: Option<String>,
+    /// Of pairs: `lower` or `upper`, where the input was.
+    pub lane: Option<&'static str>,
+    /// What the card gave; of pairs both codes.
     pub gpu: String,
     /// What the tool gives.
     pub expected: String,
@@ -206,18 +214,17 @@ impl BenchReport {
         report
     }
 
-    /// Whether nothing differs or failed.
-    pub fn passed(&self) -> bool {
-        self.status != Status::Differs
-    }
-
     /// What a card answered.
     ///
     /// # Errors
     /// The table of conversions names a format that there is none of.
     pub fn answered(environment: Environment, target: &Target, outcomes: &[Outcome]) -> Result<Self> {
         let equal = |outcome: &Outcome| !matches!(outcome.verdict, Verdict::Differs(_) | Verdict::Failed(_));
-        let status = if outcomes.iter().all(equal) { Status::Equal } else { Status::Differs };
+        let status = match outcomes.iter().all(equal) {
+            true if outcomes.iter().all(|outcome| outcome.inputs == 0) => Status::NothingTried,
+            true => Status::Equal,
+            false => Status::Differs,
+        };
         let jobs: Vec<Job> = outcomes.iter().map(|outcome| outcome.job).collect();
         let conversions = outcomes
             .iter()
@@ -225,6 +232,33 @@ impl BenchReport {
             .collect::<Result<_>>()?;
         let targets = vec![TargetEntry::new(target, &jobs)];
         Ok(Self { environment: Some(environment), targets, conversions, ..Self::new(status) })
+    }
+
+    /// What a card answered about a kernel of the user's own, of this name.
+    pub fn of_own_kernel(
+        environment: Environment,
+        name: String,
+        plan: &CastPlan,
+        (verdict, inputs): &(Verdict, u64),
+    ) -> Self {
+        let passed = matches!(verdict, Verdict::Equal);
+        let mut entry = ConversionEntry {
+            conversion: name,
+            instructions: Vec::new(),
+            one_instruction_each: false,
+            ptx: Vec::new(),
+            result: None,
+            inputs: 0,
+            mismatches: 0,
+            nan_inputs_compared: true,
+            why: None,
+            first: Vec::new(),
+        };
+        let bits = [32, 32, plan.target.bits];
+        let from = FormatSpec { bits: 32, ..plan.target };
+        entry.judge(verdict, *inputs, &Example { from, plan: *plan, bits, pairs: false });
+        let status = if passed { Status::Equal } else { Status::Differs };
+        Self { environment: Some(environment), conversions: vec![entry], ..Self::new(status) }
     }
 
     /// Adds the times of the card.
@@ -272,7 +306,8 @@ impl TargetEntry {
                 formats.push(row.to);
             }
         });
-        let has = |format: &&str| ones().any(|row| row.to == *format && row.is_on(target));
+        let converts = |row: &Conversion| row.is_on(target) && row.is_one_instruction();
+        let has = |format: &&str| ones().any(|row| row.to == *format && converts(row));
         let (in_hardware, not_in_hardware) = formats.into_iter().partition(has);
         Self { target: target.name, chips: target.chips, in_hardware, not_in_hardware }
     }
@@ -285,6 +320,7 @@ impl ConversionEntry {
         Self {
             conversion: job.name(),
             instructions: job.rows().iter().map(|row| row.instruction).collect(),
+            one_instruction_each: job.rows().iter().all(|row| row.is_one_instruction()),
             ptx: targets.iter().map(version).collect(),
             result: None,
             inputs: 0,
@@ -296,26 +332,30 @@ impl ConversionEntry {
     }
 
     fn answered(outcome: &Outcome, target: &Target) -> Result<Self> {
-        let mut entry = Self { inputs: outcome.inputs, ..Self::new(&outcome.job, &[target]) };
-        entry.result = Some(match &outcome.verdict {
+        let mut entry = Self::new(&outcome.job, &[target]);
+        entry.judge(&outcome.verdict, outcome.inputs, &Example::new(&outcome.job)?);
+        Ok(entry)
+    }
+
+    fn judge(&mut self, verdict: &Verdict, inputs: u64, example: &Example) {
+        self.inputs = inputs;
+        self.result = Some(match verdict {
             Verdict::Equal => "equal",
-            Verdict::NotInHardware => "not in hardware on this chip",
+            Verdict::NotInHardware => "not in hardware",
             Verdict::NeedsDriver(least) => {
-                entry.why = Some(format!("needs a driver of CUDA {}.{}", least / 1000, least % 1000 / 10));
+                self.why = Some(format!("needs a driver of CUDA {}.{}", least / 1000, least % 1000 / 10));
                 "driver too old"
             }
             Verdict::Failed(error) => {
-                entry.why = Some(error.to_string());
+                self.why = Some(error.to_string());
                 "failed"
             }
             Verdict::Differs(mismatches) => {
-                entry.mismatches = mismatches.count;
-                let example = Example::new(&outcome.job)?;
-                entry.first = mismatches.first.iter().map(|mismatch| example.entry(mismatch)).collect();
+                self.mismatches = mismatches.count;
+                self.first = mismatches.first.iter().map(|mismatch| example.entry(mismatch)).collect();
                 "differs"
             }
         });
-        Ok(entry)
     }
 }
 
@@ -340,7 +380,7 @@ impl Example {
     }
 
     fn entry(&self, mismatch: &Mismatch) -> MismatchEntry {
-        let Mismatch { input, found, expected } = *mismatch;
+        let Mismatch { input, found, expected, beside } = *mismatch;
         let [input_bits, code_bits, result_bits] = self.bits;
         let upper = self.pairs && (found ^ expected) & ((1 << (result_bits / 2)) - 1) == 0;
         let code = if upper { input >> code_bits } else { input };
@@ -351,6 +391,8 @@ impl Example {
         MismatchEntry {
             input: hex(input.into(), input_bits),
             input_value: Num(value),
+            beside: beside.map(|(partner, _)| hex(partner.into(), input_bits)),
+            lane: beside.map(|(_, upper)| if upper { "upper" } else { "lower" }),
             gpu: hex(found.into(), result_bits),
             expected: hex(expected.into(), result_bits),
             class: class_name(self.plan.cast_f64(value, Place::default()).class),

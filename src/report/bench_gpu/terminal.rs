@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::model::{BenchReport, ConversionEntry, Status, ThroughputEntry};
-use crate::report::number::{bytes, count, full, short};
+use crate::report::number::{brief, bytes, count, plural, short};
 use crate::report::style::View;
 use crate::report::table::{Align, Table, wrap, write_lines};
 
@@ -22,16 +22,31 @@ impl BenchReport {
                 Status::Planned => write_lines(&self.plan().lines(view.width), view, out)?,
                 _ => write_lines(&self.results().lines(view.width), view, out)?,
             }
+            for line in self.reasons().iter().flat_map(|text| wrap("• ", text, view.width)) {
+                writeln!(out, "{line}")?;
+            }
+            if self.status == Status::Planned
+                && self.conversions.iter().any(|entry| !entry.one_instruction_each)
+            {
+                let note = "* in PTX alone: the assembler writes integer instructions for it, on every chip";
+                wrap("", note, view.width).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+            }
+            writeln!(out)?;
             for target in &self.targets {
-                let has = target.in_hardware.join(", ");
-                let mut text = format!("{} ({}): converts to {has}", target.target, target.chips);
+                let list = |formats: &[&str]| match formats {
+                    [] => "none of these".to_owned(),
+                    _ => formats.join(", "),
+                };
+                let mut text = format!(
+                    "{} ({}): converts to {}",
+                    target.target,
+                    target.chips,
+                    list(&target.in_hardware)
+                );
                 if !target.not_in_hardware.is_empty() {
-                    text += &format!("; not in hardware: {}", target.not_in_hardware.join(", "));
+                    text += &format!("; not in hardware: {}", list(&target.not_in_hardware));
                 }
-                writeln!(out)?;
-                wrap("• ", &format!("• {text}")[..], view.width)
-                    .iter()
-                    .try_for_each(|line| writeln!(out, "{}", line.replacen("• • ", "• ", 1)))?;
+                wrap("• ", &text, view.width).iter().try_for_each(|line| writeln!(out, "{line}"))?;
             }
             self.conversions.iter().try_for_each(|conversion| conversion.examples(view, out))?;
         }
@@ -96,15 +111,21 @@ impl BenchReport {
         let failed = self.conversions.iter().filter(|entry| entry.result == Some("failed")).count();
         match self.status {
             Status::Equal => Some(format!(
-                "EQUAL: {tried} conversions of this card give this tool's results on all {} inputs.",
+                "EQUAL: {} of this card {} this tool's results in all {} cases.",
+                plural(tried as u64, "conversion"),
+                if tried == 1 { "gives" } else { "give" },
                 count(inputs)
             )),
             Status::Differs if wrong == 0 => Some(format!(
-                "FAILED: {failed} conversions could not be tried, and {} kernels for buffers are wrong.",
-                self.wrong_kernels.len()
+                "FAILED: {} could not be tried, and {} for buffers gave wrong results.",
+                plural(failed as u64, "conversion"),
+                plural(self.wrong_kernels.len() as u64, "kernel")
             )),
+            Status::NothingTried => {
+                Some("NOTHING COMPARED: this card with this driver has none of these conversions.".to_owned())
+            }
             Status::Differs => Some(format!(
-                "DIFFERS: this card's results differ from this tool's on {} of {} inputs.",
+                "DIFFERS: this card's results differ from this tool's in {} of {} cases.",
                 count(wrong),
                 count(inputs)
             )),
@@ -120,7 +141,8 @@ impl BenchReport {
         // A round trip is on every chip that has its parts, so that it takes no line.
         for entry in self.conversions.iter().filter(|entry| entry.instructions.len() == 1) {
             let versions = entry.ptx.iter().map(|version| version.clone().unwrap_or("–".to_owned()));
-            table.row([entry.instructions[0].to_owned()].into_iter().chain(versions));
+            let mark = if entry.one_instruction_each { "" } else { " *" };
+            table.row([format!("{}{mark}", entry.instructions[0])].into_iter().chain(versions));
         }
         table
     }
@@ -129,22 +151,33 @@ impl BenchReport {
     fn results(&self) -> Table {
         let heads = [
             ("conversion", Align::Left),
-            ("inputs", Align::Right),
+            ("cases", Align::Right),
             ("differ", Align::Right),
             ("", Align::Left),
         ];
         let mut table = Table::new(heads);
         for entry in &self.conversions {
             let result = entry.result.unwrap_or_default();
-            let note = match (&entry.why, entry.nan_inputs_compared) {
-                (Some(why), _) => format!("{result}: {why}"),
-                (None, false) if entry.inputs > 0 => format!("{result}, NaN left out"),
-                (None, _) => result.to_owned(),
+            let note = match entry.nan_inputs_compared {
+                false if entry.inputs > 0 => format!("{result}, NaN left out"),
+                _ => result.to_owned(),
             };
             let tried = |n: u64| if entry.inputs > 0 { count(n) } else { String::new() };
-            table.row([entry.conversion.clone(), tried(entry.inputs), tried(entry.mismatches), note]);
+            table.row([entry.short(), tried(entry.inputs), tried(entry.mismatches), note]);
         }
         table
+    }
+
+    /// Why conversions were not tried, or failed: once for all of a reason.
+    fn reasons(&self) -> Vec<String> {
+        let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+        for (entry, why) in self.conversions.iter().filter_map(|entry| Some((entry, entry.why.as_deref()?))) {
+            match reasons.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, names)) => names.push(entry.short()),
+                None => reasons.push((why, vec![entry.short()])),
+            }
+        }
+        reasons.into_iter().map(|(why, names)| format!("{}: {why}", names.join(", "))).collect()
     }
 
     /// A line for each device and format, bytes a second beside the share of the copy.
@@ -173,6 +206,9 @@ impl BenchReport {
             ]);
             let mut formats: Vec<&str> = of_device().filter_map(|entry| entry.format).collect();
             formats.dedup();
+            if formats.is_empty() {
+                continue;
+            }
             for format in formats {
                 let mut cells = vec![format.to_owned()];
                 for work in ["encode", "decode", "roundtrip"] {
@@ -194,6 +230,15 @@ fn rate_cells(entry: Option<&ThroughputEntry>) -> [String; 2] {
 }
 
 impl ConversionEntry {
+    /// The name where there is little room: the instruction, if it is one.
+    fn short(&self) -> String {
+        match self.instructions.as_slice() {
+            [instruction] => (*instruction).to_owned(),
+            [] => self.conversion.clone(),
+            _ => format!("roundtrip {}", self.conversion.split(['→', ' ']).nth(1).unwrap_or_default()),
+        }
+    }
+
     /// The first results that differ.
     fn examples(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
         if self.first.is_empty() {
@@ -204,6 +249,8 @@ impl ConversionEntry {
         let mut table = Table::new([
             ("input", Align::Left),
             ("value", Align::Right),
+            ("lane", Align::Left),
+            ("beside", Align::Left),
             ("GPU", Align::Right),
             ("expected", Align::Right),
             ("class", Align::Left),
@@ -211,7 +258,9 @@ impl ConversionEntry {
         for first in &self.first {
             table.row([
                 first.input.clone(),
-                full(first.input_value.0),
+                brief(first.input_value.0, 14),
+                first.lane.unwrap_or_default().to_owned(),
+                first.beside.clone().unwrap_or_default(),
                 first.gpu.clone(),
                 first.expected.clone(),
                 first.class.to_owned(),
