@@ -145,7 +145,11 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
     let timed: Vec<&str> = wanted.into_iter().filter(right).collect();
     let values = throughput::values(&device, args.size, args.quick);
     let (repeats, _) = repeats(args.quick);
-    report.add_gpu(&throughput::run(&device, &timed, values, repeats)?);
+    // What has been compared is worth its report, whatever becomes of the times.
+    match throughput::run(&device, &timed, values, repeats) {
+        Ok(measured) => report.add_gpu(&measured),
+        Err(error) => report.not_timed = Some(error.to_string()),
+    }
     let (cpu, timings) = time_cpu(&args, threads);
     report.add_cpu(cpu, &timings);
     finish(outputs, &report)
@@ -156,6 +160,7 @@ fn finish(outputs: Outputs, report: &BenchReport) -> Result<Outcome> {
     Ok(match report.status {
         Status::Differs => Outcome::Findings,
         Status::NothingTried => Outcome::Incomplete,
+        _ if report.not_timed.is_some() => Outcome::Incomplete,
         _ => Outcome::Done,
     })
 }

@@ -195,11 +195,15 @@ fn failures_of_the_card_are_told_with_their_codes() {
     let why = report["conversions"][0]["why"].as_str().unwrap();
     assert!(why.starts_with("the card cannot run a kernel: error 719 (launch failed)"), "{why}");
     // Room for the lists and not for the buffers.
-    let said = refused(&bench(&[("MEMORY", "10000000")], &["--formats", "e5m2", "--size", "2^22"]));
-    assert!(
-        said.starts_with("the card cannot hold a buffer: error 2 (out of memory); free memory"),
-        "{said}"
-    );
+    let arguments = ["--formats", "e5m2", "--size", "2^22", "--json"];
+    let report = json(&bench(&[("MEMORY", "10000000")], &arguments), 2);
+    assert_eq!(report["status"], "equal");
+    let why = report["not_timed"].as_str().unwrap();
+    assert!(why.starts_with("the card cannot hold a buffer: error 2 (out of memory); free memory"), "{why}");
+    // Not even for a list.
+    let report = json(&bench(&[("MEMORY", "1000000")], &formats), 1);
+    let why = report["conversions"][0]["why"].as_str().unwrap();
+    assert!(why.starts_with("the card cannot hold the results: error 2 (out of memory)"), "{why}");
 }
 
 #[test]

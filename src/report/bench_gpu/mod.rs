@@ -1,6 +1,7 @@
 //! The report of `bench-gpu`: which conversions the card has and whether they are the tool's, and how fast card
 //! and processor cast.
 
+mod example;
 mod model;
 mod picture;
 mod terminal;

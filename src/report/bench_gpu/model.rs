@@ -2,15 +2,11 @@
 
 use serde::Serialize;
 
-use super::super::code::hex;
-use super::super::explain::class_name;
 use super::super::number::Num;
 use super::super::{SCHEMA_VERSION, Tool};
-use crate::cast::{CastPlan, Place};
+use super::example::Example;
+use crate::cast::CastPlan;
 use crate::error::Result;
-use crate::format::decode::decode;
-use crate::format::{self, FormatSpec};
-use crate::gpu::steps::Mismatch;
 use crate::gpu::table::{TARGETS, Target, Version};
 use crate::gpu::throughput::{Measured, Timing, Work};
 use crate::gpu::validate::{Outcome, Verdict};
@@ -57,6 +53,8 @@ pub struct BenchReport {
     pub conversions: Vec<ConversionEntry>,
     /// Kernels that were not timed, since their results are wrong.
     pub wrong_kernels: Vec<String>,
+    /// Why the card was not timed.
+    pub not_timed: Option<String>,
     /// Every time.
     pub throughput: Vec<ThroughputEntry>,
 }
@@ -189,6 +187,7 @@ impl BenchReport {
             targets: Vec::new(),
             conversions: Vec::new(),
             wrong_kernels: Vec::new(),
+            not_timed: None,
             throughput: Vec::new(),
         }
     }
@@ -254,9 +253,7 @@ impl BenchReport {
             why: None,
             first: Vec::new(),
         };
-        let bits = [32, 32, plan.target.bits];
-        let from = FormatSpec { bits: 32, ..plan.target };
-        entry.judge(verdict, *inputs, &Example { from, plan: *plan, bits, pairs: false });
+        entry.judge(verdict, *inputs, &Example::of_cast(plan));
         let status = if passed { Status::Equal } else { Status::Differs };
         Self { environment: Some(environment), conversions: vec![entry], ..Self::new(status) }
     }
@@ -356,46 +353,5 @@ impl ConversionEntry {
                 "differs"
             }
         });
-    }
-}
-
-/// What the bits of a question's inputs and results are.
-struct Example {
-    from: FormatSpec,
-    plan: CastPlan,
-    /// Bits of an input, of one of the two codes in it, and of a result.
-    bits: [u32; 3],
-    pairs: bool,
-}
-
-impl Example {
-    fn new(job: &Job) -> Result<Self> {
-        let rows = job.rows();
-        let (first, last) = (&rows[0], &rows[rows.len() - 1]);
-        let pairs = first.takes_pairs();
-        let code = ptx::container(first.from);
-        let input = if pairs { 2 * code } else { code };
-        let result = if rows.len() > 1 { 32 } else { last.lanes * ptx::container(last.to) };
-        Ok(Self { from: format::find(first.from)?, plan: first.plan()?, bits: [input, code, result], pairs })
-    }
-
-    fn entry(&self, mismatch: &Mismatch) -> MismatchEntry {
-        let Mismatch { input, found, expected, beside } = *mismatch;
-        let [input_bits, code_bits, result_bits] = self.bits;
-        let upper = self.pairs && (found ^ expected) & ((1 << (result_bits / 2)) - 1) == 0;
-        let code = if upper { input >> code_bits } else { input };
-        let value = match self.from.bits {
-            32 => f64::from(f32::from_bits(code)),
-            _ => decode(&self.from, code & (self.from.magnitude_mask() | self.from.sign_bit())),
-        };
-        MismatchEntry {
-            input: hex(input.into(), input_bits),
-            input_value: Num(value),
-            beside: beside.map(|(partner, _)| hex(partner.into(), input_bits)),
-            lane: beside.map(|(_, upper)| if upper { "upper" } else { "lower" }),
-            gpu: hex(found.into(), result_bits),
-            expected: hex(expected.into(), result_bits),
-            class: class_name(self.plan.cast_f64(value, Place::default()).class),
-        }
     }
 }

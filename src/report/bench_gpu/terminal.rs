@@ -53,6 +53,13 @@ impl BenchReport {
         for text in self.wrong_kernels.iter().flat_map(|text| wrap("", text, view.width)) {
             writeln!(out, "\n{}", view.paint.bold(&text))?;
         }
+        if let Some(why) = &self.not_timed {
+            writeln!(out)?;
+            let text = format!("The card was not timed: {why}");
+            wrap("", &text, view.width)
+                .iter()
+                .try_for_each(|line| writeln!(out, "{}", view.paint.bold(line)))?;
+        }
         if !self.throughput.is_empty() {
             writeln!(out)?;
             self.rates(view, out)?;

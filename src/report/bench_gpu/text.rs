@@ -59,7 +59,9 @@ impl BenchReport {
     pub(super) fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "### amp-inspect bench-gpu")?;
         let verdict = self.verdict();
-        self.head().iter().chain(&verdict).try_for_each(|line| writeln!(out, "\n{line}"))?;
+        let not_timed = self.not_timed.as_ref().map(|why| format!("The card was not timed: {why}"));
+        let lines = self.head().into_iter().chain(verdict).chain(not_timed).chain(self.wrong_kernels.clone());
+        lines.into_iter().try_for_each(|line| writeln!(out, "\n{line}"))?;
         if !self.conversions.is_empty() {
             let targets: Vec<&str> = self.targets.iter().map(|target| target.target).collect();
             writeln!(
