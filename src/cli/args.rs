@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
+use super::autocast::AutocastArgs;
 use super::by::{By, by_parser};
 use super::input_args::InputArgs;
 use super::simulate::SimulateArgs;
@@ -40,6 +41,7 @@ pub(super) enum Command {
     Formats(FormatsArgs),
     Verify(VerifyArgs),
     SimulateScaler(SimulateArgs),
+    Autocast(AutocastArgs),
 }
 
 /// What each format would lose: a log2-magnitude histogram with every format's limits, and the share

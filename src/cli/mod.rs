@@ -1,6 +1,7 @@
 //! The command line: what was typed → a plan → the library → an exit code. Computes nothing.
 
 mod args;
+mod autocast;
 mod by;
 mod casts;
 mod explain;
@@ -58,6 +59,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Formats(args) => formats::run(args),
         args::Command::Verify(args) => verify::run(args),
         args::Command::SimulateScaler(args) => simulate::run(args),
+        args::Command::Autocast(args) => autocast::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

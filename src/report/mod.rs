@@ -3,6 +3,7 @@
 //! Nothing here computes statistics. An output is a row of [`OUTPUTS`]; every subcommand's report can be
 //! rendered by each.
 
+pub mod autocast;
 mod code;
 pub mod explain;
 pub mod formats;
