@@ -41,24 +41,27 @@ pub(super) struct AutocastArgs {
 }
 
 const DEFINITIONS: &str = "\
-A call of a listed op inside a call of the same op, with the same number of inputs, is autocast calling
-it again after the casts: so the trace shows what went through autocast. Ops are judged where the work is
-done: an outer aten::linear shows the types it was given, the aten::mm in it what was multiplied.
+A call of a listed op in a call of the same op, with as many inputs, is autocast
+calling it again after the casts: that shows what went through autocast. Ops are
+judged where the work is done: an outer aten::linear shows the types that it was
+given, the aten::mm in it those that were multiplied.
 
-  as listed      ran in the type that its list asks for
-  in a listed op of no list, but called by an op of the float32 list
-  low precision  multiplies matrices, is of no list, and ran in low precision
-  MISSED         multiplies matrices, and ran in float32
-  RAN LOW        of the float32 list, and ran in a narrower type
-  as its inputs  of no list: runs in the types that it is given
-  as its forward a backward op: the forward pass has made the types
-  not eligible   float64, or no floating-point input
-  unknown op     not PyTorch's: autocast knows nothing of it
+  as listed       ran in the type that its list asks for
+  in a listed op  of no list, but called by an op of the float32 list
+  low precision   multiplies matrices, is of no list, ran in low precision
+  MISSED          multiplies matrices, and ran in float32
+  RAN LOW         of the float32 list, and ran in a narrower type
+  as its inputs   of no list: runs in the types that it is given
+  as its forward  a backward op: the forward pass has made the types
+  not eligible    float64, or no floating-point input
+  unknown op      not PyTorch's: autocast knows nothing of it
 
-Time is an op's own, without that of the ops in it; time at stake includes them. With kernels of a
-device in the trace it is theirs, joined by the profiler's external id or the launch's correlation.
+Time is an op's own, without that of the ops in it; time at stake includes them.
+If there are kernels of a device in the trace it is theirs, joined by external id
+or else by correlation.
 
-Exit code: 0 done, 1 a finding of --fail-on, 2 wrong usage or something that could not be read.";
+Exit code: 0 done, 1 a finding of --fail-on, 2 wrong usage or something that
+could not be read.";
 
 fn device_parser() -> impl TypedValueParser<Value = Device> {
     named(DEVICES.iter().copied())

@@ -2,6 +2,7 @@
 
 mod event;
 mod read;
+mod split;
 mod types;
 
 pub use read::read;

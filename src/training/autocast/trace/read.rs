@@ -2,16 +2,15 @@
 //! with the calls in it.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::error::Category;
+use serde::de::{DeserializeSeed, IgnoredAny};
 
 use super::event::{Event, EventSeed};
+use super::split::{Failure, Splitter};
 use super::types::Signature;
 use super::{Call, Trace};
 use crate::error::{Error, Result};
@@ -57,74 +56,80 @@ impl<R: Read, F: Fn(u64)> Read for Told<R, F> {
     }
 }
 
-/// A reader that knows where it is, and gives single bytes quickly.
-struct Input<R> {
-    source: R,
-    buffer: Box<[u8]>,
-    next: usize,
-    filled: usize,
-    /// Bytes before the buffer.
-    before: u64,
-}
-
-impl<R: Read> Input<R> {
-    fn new(source: R) -> Self {
-        Self { source, buffer: vec![0; STEP].into(), next: 0, filled: 0, before: 0 }
-    }
-
-    fn position(&self) -> u64 {
-        self.before + self.next as u64
-    }
-
-    #[cold]
-    fn refill(&mut self) -> io::Result<()> {
-        self.before += self.filled as u64;
-        (self.next, self.filled) = (0, 0);
-        self.filled = self.source.read(&mut self.buffer)?;
-        Ok(())
-    }
-}
-
-impl<R: Read> Read for Input<R> {
-    #[inline]
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        if self.next == self.filled {
-            self.refill()?;
-        }
-        let count = bytes.len().min(self.filled - self.next);
-        match bytes {
-            [only] if count == 1 => *only = self.buffer[self.next],
-            _ => bytes[..count].copy_from_slice(&self.buffer[self.next..self.next + count]),
-        }
-        self.next += count;
-        Ok(count)
-    }
-}
-
 /// Reads the JSON; an error comes with the byte it was met at.
-fn parse(source: impl Read) -> std::result::Result<Trace, (Error, u64)> {
-    let mut input = Input::new(source);
+fn parse(source: impl Read) -> std::result::Result<Trace, Failure> {
+    let mut json = Splitter::new(source);
     let mut collector = Collector::default();
-    let mut json = serde_json::Deserializer::from_reader(&mut input);
-    let outcome = json.deserialize_any(Top(&mut collector)).and_then(|()| json.end());
-    drop(json);
-    match outcome {
-        Ok(()) if collector.has_events => Ok(collector.finish()),
-        Ok(()) => Err((Error::new("has no traceEvents: it is no trace of torch.profiler"), 0)),
-        Err(error) => {
-            let at = input.position();
-            Err(match error.classify() {
-                Category::Eof if at == 0 => (Error::new("the file is empty"), 0),
-                Category::Eof => (Error::new("the trace is cut off here; nothing of it is reported"), at),
-                Category::Io => (Error::io("cannot be read on", &io::Error::from(error)), at),
-                Category::Syntax | Category::Data => {
-                    let text = error.to_string();
-                    let what = text.split(" at line ").next().unwrap_or(&text);
-                    (Error::new(format!("is not a JSON trace: {what}")), at.saturating_sub(1))
-                }
-            })
+    let mut has_events = false;
+    // The bare list of events is a trace, too.
+    if json.peek_some()? == b'[' {
+        events(&mut json, &mut collector)?;
+        has_events = true;
+    } else {
+        json.expect(b"{")?;
+        let mut last = if json.peek_some()? == b'}' { json.expect(b"}")? } else { b',' };
+        while last == b',' {
+            let (bytes, at) = json.value()?;
+            let key: String = whole(bytes, at)?;
+            json.expect(b":")?;
+            if key == "traceEvents" {
+                events(&mut json, &mut collector)?;
+                has_events = true;
+            } else {
+                let (bytes, at) = json.value()?;
+                whole::<IgnoredAny>(bytes, at)?;
+            }
+            last = json.expect(b",}")?;
         }
     }
+    if json.peek()?.is_some() {
+        return Err((Error::new("is not a JSON trace: something follows it"), json.position()));
+    }
+    if !has_events {
+        return Err((Error::new("has no traceEvents: it is no trace of torch.profiler"), 0));
+    }
+    Ok(collector.finish())
+}
+
+/// Reads the list of events.
+fn events(json: &mut Splitter<impl Read>, collector: &mut Collector) -> std::result::Result<(), Failure> {
+    json.expect(b"[")?;
+    if json.peek_some()? == b']' {
+        return json.expect(b"]").map(drop);
+    }
+    loop {
+        let (bytes, at) = json.value()?;
+        let mut event = serde_json::Deserializer::from_slice(bytes);
+        let seed = EventSeed(&mut collector.event);
+        seed.deserialize(&mut event)
+            .and_then(|()| event.end())
+            .map_err(|error| unsound(&error, bytes, at))?;
+        collector.take();
+        if collector.trace.calls.len() >= u32::MAX as usize {
+            return Err((Error::new("has more than 2^32 calls"), at));
+        }
+        if json.expect(b",]")? == b']' {
+            return Ok(());
+        }
+    }
+}
+
+/// A value that is read as a whole.
+fn whole<'a, T: serde::Deserialize<'a>>(bytes: &'a [u8], at: u64) -> std::result::Result<T, Failure> {
+    serde_json::from_slice(bytes).map_err(|error| unsound(&error, bytes, at))
+}
+
+/// What serde_json says of a value that begins at byte `at`.
+fn unsound(error: &serde_json::Error, bytes: &[u8], at: u64) -> Failure {
+    let text = error.to_string();
+    let what = text.split(" at line ").next().unwrap_or(&text);
+    let before: usize = bytes
+        .split_inclusive(|&byte| byte == b'\n')
+        .take(error.line().saturating_sub(1))
+        .map(<[u8]>::len)
+        .sum();
+    let offset = before + error.column().saturating_sub(1);
+    (Error::new(format!("is not a JSON trace: {what}")), at + offset as u64)
 }
 
 /// Texts with a number each.
@@ -150,7 +155,6 @@ impl Texts {
 #[derive(Default)]
 struct Collector {
     trace: Trace,
-    has_events: bool,
     event: Event,
     names: Texts,
     threads: Texts,
@@ -233,62 +237,5 @@ impl Collector {
         // Stable: of two calls with the same bounds the file has the outer one first.
         trace.calls.sort_by_key(|call| (call.thread, call.start, std::cmp::Reverse(call.duration)));
         trace
-    }
-}
-
-/// The file: an object with the events in it, or the bare list of them.
-struct Top<'a>(&'a mut Collector);
-
-impl<'de> Visitor<'de> for Top<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object with traceEvents")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> std::result::Result<(), A::Error> {
-        while let Some(key) = object.next_key::<String>()? {
-            if key == "traceEvents" {
-                object.next_value_seed(Events(&mut *self.0))?;
-            } else {
-                object.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> std::result::Result<(), A::Error> {
-        Events(self.0).visit_seq(list)
-    }
-}
-
-/// The list of events.
-struct Events<'a>(&'a mut Collector);
-
-impl<'de> DeserializeSeed<'de> for Events<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> std::result::Result<(), D::Error> {
-        from.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Events<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of events")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<(), A::Error> {
-        let collector = self.0;
-        collector.has_events = true;
-        while list.next_element_seed(EventSeed(&mut collector.event))?.is_some() {
-            collector.take();
-            if collector.trace.calls.len() >= u32::MAX as usize {
-                return Err(A::Error::custom("more than 2^32 calls"));
-            }
-        }
-        Ok(())
     }
 }
