@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use super::autocast::AutocastArgs;
 use super::by::{By, by_parser};
 use super::input_args::InputArgs;
+use super::memory::MemoryArgs;
 use super::simulate::SimulateArgs;
 use crate::cast::profile::{PROFILES, Profile};
 use crate::cast::{OVERFLOWS, Overflow, ROUNDINGS, Rounding};
@@ -42,6 +43,7 @@ pub(super) enum Command {
     Verify(VerifyArgs),
     SimulateScaler(SimulateArgs),
     Autocast(AutocastArgs),
+    Memory(MemoryArgs),
 }
 
 /// What each format would lose: a log2-magnitude histogram with every format's limits, and the share

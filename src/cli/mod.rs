@@ -10,6 +10,7 @@ mod histogram;
 mod input_args;
 mod inputs;
 mod ls;
+mod memory;
 mod output;
 mod progress;
 mod rows;
@@ -60,6 +61,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Verify(args) => verify::run(args),
         args::Command::SimulateScaler(args) => simulate::run(args),
         args::Command::Autocast(args) => autocast::run(args),
+        args::Command::Memory(args) => memory::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -9,6 +9,7 @@ pub mod explain;
 pub mod formats;
 pub mod histogram;
 pub mod listing;
+pub mod memory;
 pub mod number;
 pub mod picture;
 pub mod save;
