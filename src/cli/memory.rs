@@ -26,7 +26,7 @@ use crate::training::memory::{
 #[derive(Args)]
 #[command(
     before_help = "Example:\n  amp-inspect memory --params 7e9 --recipe amp-bf16\n  \
-                   amp-inspect memory --params 7e9 --recipe amp-bf16 --sharding fsdp --ranks 64 --flow\n  \
+                   amp-inspect memory --params 7e9 -r amp-bf16 --sharding fsdp --ranks 64 --flow\n  \
                    amp-inspect memory --from checkpoint.pt",
     after_help = DEFINITIONS
 )]
@@ -74,7 +74,7 @@ pub(super) struct MemoryArgs {
     /// Words, for the logits
     #[arg(long, value_name = "V", value_parser = extent(), requires = "hidden", help_heading = "Activations")]
     vocab: Option<u64>,
-    /// What is computed again in the backward pass
+    /// What is kept for the backward pass, and not computed again
     #[arg(long, value_name = "WHAT", default_value = "none", value_parser = recompute_parser(), long_help = recompute_help(), hide_possible_values = true, help_heading = "Activations")]
     recompute: Recompute,
     /// Show which tensor has which type at each stage of a step
@@ -88,9 +88,10 @@ pub(super) struct MemoryArgs {
 }
 
 const DEFINITIONS: &str = "\
-Activations of a layer (Korthikanti et al. 2022), e bytes an element and masks of
-one byte: s·b·h·(16·e + 2) + a·s²·b·(2·e + 1), which is s·b·h·(34 + 5·a·s/h) for
-two bytes. GiB is 2^30 bytes. A rank is the one that has most, if shares differ.
+Activations of a layer (Korthikanti et al. 2022), with e bytes an element and
+masks of one byte: s·b·h·(16·e + 2) + a·s²·b·(2·e + 1), which for two bytes is
+s·b·h·(34 + 5·a·s/h). GB is 10^9 bytes, GiB 2^30. If shares differ, a rank is one
+of those that have most.
 
 Exit code: 0 done, 2 wrong usage or something that could not be read.";
 
@@ -146,7 +147,7 @@ fn recompute_parser() -> impl TypedValueParser<Value = Recompute> {
 
 fn recompute_help() -> String {
     let rows = RECOMPUTATIONS.iter().map(|(name, _, meaning)| (*name, *meaning));
-    format!("What is computed again in the backward pass:{}", choices(rows))
+    format!("What is kept for the backward pass, and not computed again:{}", choices(rows))
 }
 
 pub(super) fn run(args: MemoryArgs) -> Result<Outcome> {

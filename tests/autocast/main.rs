@@ -5,4 +5,5 @@
 mod common;
 
 mod lists;
+mod made;
 mod real;

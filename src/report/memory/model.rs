@@ -6,7 +6,7 @@ use super::terminal::size;
 use crate::report::number::{full, short};
 use crate::report::{SCHEMA_VERSION, Tool};
 use crate::training::memory::flow::{Stage, flow};
-use crate::training::memory::{Element, Ledger, Model, Recompute};
+use crate::training::memory::{Element, Ledger, Model, Recompute, Sharding};
 
 /// The ledgers of one or more recipes.
 #[derive(Clone, Debug, Serialize)]
@@ -228,6 +228,8 @@ const WITHOUT_SHAPE: &str =
     "Not in it: activations. --hidden, --layers, --seq, --batch and --heads add them by a formula.";
 const COMMUNICATION: &str =
     "Not in it: buffers of communication; DDP's buckets can hold every gradient a second time.";
+const SHARDS: &str = "FSDP's shards are the float32 weights, and their gradients are float32, whatever they were reduced in: \
+                      low-precision weights are there only while they are gathered.";
 const GATHERED: &str = "Not in it: weights while they are gathered, at least those of one layer, of two if the next is fetched ahead.";
 const FORMULA: &str = "Activations are those of a GPT layer by Korthikanti et al. 2022 (arXiv:2205.05198), without tensor \
                        parallelism: gated MLPs, grouped-query attention and fused kernels keep other amounts.";
@@ -239,6 +241,8 @@ impl MemoryReport {
         let ranks = first.map_or(1, |ledger| ledger.ranks);
         let gathers = first.is_some_and(|ledger| ledger.sharding.gathers()) && ranks > 1;
         let mut doubts = vec![if model.is_some() { FORMULA } else { WITHOUT_SHAPE }];
+        let fsdp = first.is_some_and(|ledger| ledger.sharding == Sharding::Fsdp);
+        doubts.extend(fsdp.then_some(SHARDS));
         doubts.extend((gathers && model.is_none()).then_some(GATHERED));
         doubts.extend((ranks > 1).then_some(COMMUNICATION));
         doubts.extend(DOUBTS);

@@ -38,12 +38,8 @@ pub enum Recompute {
 /// Every choice, its name and what it means.
 pub const RECOMPUTATIONS: &[(&str, Recompute, &str)] = &[
     ("none", Recompute::None, "everything is kept"),
-    (
-        "selective",
-        Recompute::Selective,
-        "the attention matrix is made again; so it is with FlashAttention and without its dropout",
-    ),
-    ("full", Recompute::Full, "only the input of each layer is kept, and one layer at a time is made again"),
+    ("selective", Recompute::Selective, "all but the attention matrix; so does FlashAttention"),
+    ("full", Recompute::Full, "each layer's input; one layer at a time is made again"),
 ];
 
 impl Recompute {

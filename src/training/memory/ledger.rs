@@ -31,11 +31,7 @@ pub const SHARDINGS: &[(&str, Sharding, &str)] = &[
     ("zero1", Sharding::Zero1, "master weights and moments are divided"),
     ("zero2", Sharding::Zero2, "and gradients"),
     ("zero3", Sharding::Zero3, "and weights"),
-    (
-        "fsdp",
-        Sharding::Fsdp,
-        "all, with the float32 shards for master weights; low-precision weights only while gathered",
-    ),
+    ("fsdp", Sharding::Fsdp, "all; its shards are the float32 master weights"),
 ];
 
 impl Sharding {

@@ -131,8 +131,8 @@ pub const RECIPES: &[Recipe] = &[
     },
     Recipe {
         name: "autocast",
-        about: "torch.autocast: float32 weights, cast for each matrix multiplication",
-        source: "PyTorch, aten/src/ATen/autocast_mode.cpp: the cache of casts",
+        about: "float32 weights, cast for each matrix multiplication",
+        source: "torch.autocast, whose cache of casts is in aten/src/ATen/autocast_mode.cpp",
         terms: &[
             kept(Part::Weights, "weights", FLOAT32),
             passing(Part::Copies, "casts in autocast's cache", BFLOAT16),
@@ -148,8 +148,8 @@ pub const RECIPES: &[Recipe] = &[
     },
     Recipe {
         name: "amp-fp16",
-        about: "float16 weights and gradients, float32 master weights (Apex O2, DeepSpeed, Megatron)",
-        source: "Rajbhandari et al. 2020 (ZeRO), 3.1: 2 + 2 + 12 bytes",
+        about: "float16 weights, gradients; float32 master weights",
+        source: "Rajbhandari et al. 2020 (ZeRO), 3.1: 2 + 2 + 12 bytes, as Apex O2, DeepSpeed, Megatron-LM",
         terms: &[
             kept(Part::Weights, "weights", FLOAT16),
             kept(Part::Gradients, "gradients", FLOAT16),
@@ -164,8 +164,8 @@ pub const RECIPES: &[Recipe] = &[
     },
     Recipe {
         name: "amp-bf16",
-        about: "bfloat16 weights and gradients, float32 master weights",
-        source: "as amp-fp16",
+        about: "bfloat16 weights, gradients; float32 master weights",
+        source: "as amp-fp16: Rajbhandari et al. 2020 (ZeRO), 3.1",
         terms: &[
             kept(Part::Weights, "weights", BFLOAT16),
             kept(Part::Gradients, "gradients", BFLOAT16),
@@ -176,11 +176,11 @@ pub const RECIPES: &[Recipe] = &[
         compute: BFLOAT16,
         activations: BFLOAT16,
         gradients: BFLOAT16,
-        doubt: "Megatron-LM and others accumulate bfloat16 gradients in float32: 4 bytes in place of 2, so 18 (--grads float32).",
+        doubt: "Where gradients are accumulated in float32, as Megatron-LM does, they take 4 bytes in place of 2 (--grads float32).",
     },
     Recipe {
         name: "pure-bf16",
-        about: "weights, gradients and moments in bfloat16, no master weights",
+        about: "weights, gradients, moments in bfloat16, and no others",
         source: "torch.optim.AdamW on a bfloat16 model",
         terms: &[
             kept(Part::Weights, "weights", BFLOAT16),
@@ -195,7 +195,7 @@ pub const RECIPES: &[Recipe] = &[
     },
     Recipe {
         name: "fp8-te",
-        about: "Transformer Engine: bfloat16 weights with FP8 copies for forward and backward, float32 master weights",
+        about: "Transformer Engine: amp-bf16 with FP8 copies of weights",
         source: "TransformerEngine at d0067d0: FP8 weights are kept row- and column-wise between micro-batches",
         terms: &[
             kept(Part::Weights, "weights", BFLOAT16),

@@ -31,7 +31,9 @@ pub(super) struct Event {
 }
 
 impl Event {
-    fn clear(&mut self) {
+    /// Forgets the event that was read before.
+    pub(super) fn clear(&mut self) {
+        self.phase.clear();
         self.category.clear();
         self.name.clear();
         self.thread.clear();
@@ -76,7 +78,7 @@ fn skip_object<'de, A: MapAccess<'de>>(mut object: A) -> Result<(), A::Error> {
     Ok(())
 }
 
-/// An event; what is none leaves the scratch empty.
+/// An event, read into a cleared scratch; what is none leaves it so.
 pub(super) struct EventSeed<'a>(pub(super) &'a mut Event);
 
 any_value! { EventSeed<'_>,
@@ -87,8 +89,6 @@ any_value! { EventSeed<'_>,
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<(), A::Error> { skip_list(list) }
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         let event = self.0;
-        event.clear();
-        event.phase.clear();
         while let Some(key) = object.next_key_seed(KeySeed)? {
             match key {
                 Key::Phase => object.next_value_seed(Text(&mut event.phase))?,

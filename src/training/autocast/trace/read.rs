@@ -29,6 +29,9 @@ pub fn read(path: &Path, on_bytes: impl Fn(u64)) -> Result<Trace> {
         File::open(path).map_err(|error| Error::io("cannot open the file", &error).in_file(path))?;
     let mut magic = Vec::new();
     (&mut file).take(2).read_to_end(&mut magic).map_err(unreadable)?;
+    if magic.is_empty() {
+        return Err(Error::new("the file is empty").in_file(path));
+    }
     let packed = magic == b"\x1f\x8b";
     let whole =
         io::BufReader::with_capacity(STEP, Told { file: io::Cursor::new(magic).chain(file), on_bytes });
@@ -100,6 +103,7 @@ fn events(json: &mut Splitter<impl Read>, collector: &mut Collector) -> std::res
     loop {
         let (bytes, at) = json.value()?;
         let mut event = serde_json::Deserializer::from_slice(bytes);
+        collector.event.clear();
         let seed = EventSeed(&mut collector.event);
         seed.deserialize(&mut event)
             .and_then(|()| event.end())

@@ -121,10 +121,7 @@ impl<R: Read> Splitter<R> {
 }
 
 fn cut_off(at: u64) -> Failure {
-    match at {
-        0 => (Error::new("the file is empty"), 0),
-        _ => (Error::new("the trace is cut off here, so nothing of it is reported"), at),
-    }
+    (Error::new("the trace is cut off here, so nothing of it is reported"), at)
 }
 
 /// The search for the end of a value, in pieces.
