@@ -182,10 +182,11 @@ fn weights_that_are_cast_again_and_again_are_found() {
     }
     let report = audit(&events, &[]);
     let finding = &report["findings"][0];
-    assert_eq!((&finding["kind"], &finding["shape"]), (&"repeated-cast".into(), &json!([16, 4])));
-    assert_eq!((&finding["calls"], &finding["parameters"]), (&4.into(), &1.into()));
+    assert_eq!((&finding["kind"], &finding["calls"]), (&"repeated-cast".into(), &4.into()));
+    let weights = &finding["weights"][0];
+    assert_eq!((&weights["shape"], &weights["parameters"]), (&json!([16, 4]), &1.into()));
     // Read as float32 and written as bfloat16.
-    assert_eq!(finding["bytes"], 4 * 64 * (4 + 2));
+    assert_eq!(weights["bytes"], 4 * 64 * (4 + 2));
     // With as many gradients as casts there is nothing to say.
     let gradients = std::iter::repeat_n(events[last].clone(), 3);
     let more: Vec<Value> = events.iter().cloned().chain(gradients).collect();

@@ -197,3 +197,20 @@ fn own_times_add_up_to_the_whole() {
         assert!(own.abs_diff(whole) <= 10_000, "{trace}: {own} of {whole}");
     }
 }
+
+#[test]
+fn weights_that_were_cast_more_than_once_are_told() {
+    // One of 32x16 used six times; the other, used once, is not told.
+    let (json, code, _) = audit("no_cache.json.gz", &["--fail-on", "repeated-cast"]);
+    let weights = &json["findings"][0]["weights"];
+    assert_eq!((code, weights.as_array().unwrap().len()), (Some(1), 1));
+    assert_eq!(weights[0]["shape"], serde_json::json!([32, 16]));
+    assert_eq!((&weights[0]["casts"], &weights[0]["parameters"]), (&6.into(), &1.into()));
+    // Two weights and two biases, each in the forward pass and again in the backward pass.
+    let (json, ..) = audit("recomputed.json.gz", &[]);
+    assert_eq!(
+        (&json["findings"][0]["kind"], &json["findings"][0]["calls"]),
+        (&"repeated-cast".into(), &8.into())
+    );
+    assert_eq!(json["findings"][0]["weights"].as_array().unwrap().len(), 4);
+}

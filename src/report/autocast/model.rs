@@ -7,7 +7,7 @@ use crate::report::{SCHEMA_VERSION, Tool};
 use crate::training::autocast::policy::Policy;
 use crate::training::autocast::table::LISTS_OF;
 use crate::training::autocast::trace::Trace;
-use crate::training::autocast::{Audit, CastRow, Cause, Finding, OpRow, Verdict};
+use crate::training::autocast::{Audit, CastRow, Cause, Finding, OpRow, Repeated, Verdict};
 
 /// The audit of a trace. Times are in ns.
 #[derive(Clone, Debug, Serialize)]
@@ -150,12 +150,8 @@ pub struct FindingEntry {
     pub custom_op: Option<String>,
     /// The ops concerned, the longest first.
     pub ops: Vec<OpEntry>,
-    /// Shape of the weights of a repeated cast.
-    pub shape: Option<Vec<u64>>,
-    /// How many such weights got a gradient.
-    pub parameters: Option<u64>,
-    /// Bytes read and written, of a repeated cast.
-    pub bytes: Option<u64>,
+    /// The weights of repeated casts, by shape.
+    pub weights: Vec<Repeated>,
     /// How many calls or casts.
     pub calls: u64,
     /// Time at stake: on the device where there is one, else on the CPU.
@@ -171,9 +167,7 @@ impl FindingEntry {
             cause: finding.cause.map(Cause::name),
             custom_op: custom(trace, finding.cause),
             ops: finding.ops.iter().map(|row| OpEntry::new(row, trace)).collect(),
-            shape: finding.repeated.as_ref().map(|repeated| repeated.shape.clone()),
-            parameters: finding.repeated.as_ref().map(|repeated| repeated.parameters),
-            bytes: finding.repeated.as_ref().map(|repeated| repeated.bytes),
+            weights: finding.repeated.clone(),
             calls: finding.calls,
             ns: finding.ns,
             sentence: String::new(),

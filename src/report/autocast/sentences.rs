@@ -3,7 +3,7 @@
 use super::model::{AutocastReport, FindingEntry};
 use crate::error::escape;
 use crate::report::number::{bytes, count, percent, plural, short};
-use crate::training::autocast::{Cause, Verdict};
+use crate::training::autocast::{Cause, Repeated, Verdict};
 
 /// Most names in a sentence.
 const NAMED: usize = 5;
@@ -59,14 +59,15 @@ fn finding_sentence(report: &AutocastReport, finding: &FindingEntry) -> String {
     let dtype = report.autocast_dtype.unwrap_or("bfloat16");
     let ops = named(finding.ops.iter().map(|op| (op.op.as_str(), op.calls)));
     let stake = share(report, finding.ns);
-    if let (Some(shape), Some(parameters), Some(size)) = (&finding.shape, finding.parameters, finding.bytes) {
-        let shape: Vec<String> = shape.iter().map(u64::to_string).collect();
+    if !finding.weights.is_empty() {
+        let parameters = finding.weights.iter().map(|weights| weights.parameters).sum();
+        let size = finding.weights.iter().fold(0_u64, |sum, weights| sum.saturating_add(weights.bytes));
         return format!(
-            "{} of weights of shape {} for {} of that shape ({stake}; {}): autocast's cache should keep one for each. It \
-             was off (cache_enabled=False), the region was entered again and again, or activations were recomputed.",
+            "{} of {} of shape {} ({stake}; {}): autocast's cache should keep one for each. It was off \
+             (cache_enabled=False), the region was entered again and again, or activations were recomputed.",
             plural(finding.calls, "cast"),
-            shape.join("x"),
             plural(parameters, "weight"),
+            shapes(&finding.weights),
             bytes(size)
         );
     }
@@ -106,6 +107,19 @@ fn finding_sentence(report: &AutocastReport, finding: &FindingEntry) -> String {
         None => format!(
             "{ops} ran in float32 ({stake}): not PyTorch's, so autocast leaves the inputs as they are."
         ),
+    }
+}
+
+/// `64x16, 16x64 and 3 other shapes`
+fn shapes(weights: &[Repeated]) -> String {
+    let shape = |weights: &Repeated| {
+        let extents: Vec<String> = weights.shape.iter().map(u64::to_string).collect();
+        extents.join("x")
+    };
+    let shown: Vec<String> = weights.iter().take(NAMED).map(shape).collect();
+    match weights.len().saturating_sub(NAMED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} other shapes", shown.join(", ")),
     }
 }
 

@@ -202,21 +202,28 @@ fn sum(ledger: &Ledger) -> String {
     let kept = ledger.lines.iter().filter(|line| !line.passing);
     let terms: Vec<String> = kept.map(|line| full(line.element.bytes())).collect();
     let (each, bytes) = (full(ledger.bytes_per_parameter()), ledger.kept());
-    let decimal = short(bytes as f64 / 1e9, 3);
     let name = ledger.recipe.name;
     let whole = format!(
-        "{name} keeps {} = {each} bytes a parameter: {decimal} GB ({})",
+        "{name} keeps {} = {each} bytes a parameter: {} ({})",
         terms.join(" + "),
+        decimal(bytes),
         size(bytes)
     );
     match ledger.ranks {
         1 => format!("{whole}."),
         ranks => {
             let on_rank = ledger.kept_on_rank();
-            let decimal = short(on_rank as f64 / 1e9, 3);
-            format!("{whole}, of which each of {ranks} ranks has {decimal} GB ({}).", size(on_rank))
+            let (decimal, binary) = (decimal(on_rank), size(on_rank));
+            format!("{whole}, of which each of {ranks} ranks has {decimal} ({binary}).")
         }
     }
+}
+
+/// A size in a decimal unit, as makers of GPUs and papers write it.
+fn decimal(n: u64) -> String {
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| n as f64 >= *unit).unwrap_or((1e3, "kB"));
+    format!("{} {name}", short(n as f64 / unit, 3))
 }
 
 /// What holds for every recipe.

@@ -1,6 +1,8 @@
 //! What a whole trace comes to: rows, conversions, and what is to be complained of.
 
-use super::casts::{CastRow, Casts};
+use serde::Serialize;
+
+use super::casts::{CastRow, Casts, Repeats};
 use super::policy::Device;
 use super::row::{Cause, Key, OpRow, Verdict};
 use super::trace::Trace;
@@ -43,8 +45,8 @@ pub struct Finding {
     pub cause: Option<Cause>,
     /// The ops concerned, with calls and times of each, the longest first; none of a repeated cast.
     pub ops: Vec<OpRow>,
-    /// The weights concerned, of a repeated cast.
-    pub repeated: Option<Repeated>,
+    /// The weights concerned, of a repeated cast, by shape, the longest first.
+    pub repeated: Vec<Repeated>,
     /// How many calls or casts.
     pub calls: u64,
     /// Time at stake in ns: on the device where there is one, else on the CPU, with all calls within.
@@ -52,14 +54,18 @@ pub struct Finding {
 }
 
 /// Weights of one shape that were cast again and again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Repeated {
     /// Their shape.
     pub shape: Vec<u64>,
     /// How many such weights got a gradient.
     pub parameters: u64,
-    /// Bytes read and written by all casts.
+    /// How many casts of them there are.
+    pub casts: u64,
+    /// Bytes read and written by these.
     pub bytes: u64,
+    /// Time that they took, in ns.
+    pub ns: u64,
 }
 
 /// The audit of a trace.
@@ -150,17 +156,27 @@ fn findings(rows: &[OpRow], opaque: Vec<OpRow>, casts: &Casts, on_device: bool) 
             ops.sort_by_key(|row| (std::cmp::Reverse(stake(row)), row.key));
             let calls = ops.iter().map(|row| row.calls).sum();
             let ns = ops.iter().map(stake).sum();
-            Finding { kind, cause, ops, repeated: None, calls, ns }
+            Finding { kind, cause, ops, repeated: Vec::new(), calls, ns }
         })
         .collect();
-    findings.extend(casts.repeats().map(|(shape, parameters, sum)| Finding {
-        kind: FindingKind::RepeatedCast,
-        cause: None,
-        ops: Vec::new(),
-        repeated: Some(Repeated { shape: shape.to_vec(), parameters, bytes: sum.bytes }),
-        calls: sum.count,
-        ns: if on_device { sum.device_ns } else { sum.ns },
-    }));
+    let repeat = |(shape, parameters, sum): (&[u64], u64, Repeats)| {
+        let ns = if on_device { sum.device_ns } else { sum.ns };
+        Repeated { shape: shape.to_vec(), parameters, casts: sum.count, bytes: sum.bytes, ns }
+    };
+    let mut repeated: Vec<Repeated> = casts.repeats().map(repeat).collect();
+    repeated.sort_by_key(|weights| std::cmp::Reverse(weights.ns));
+    if !repeated.is_empty() {
+        let calls = repeated.iter().map(|weights| weights.casts).sum();
+        let ns = repeated.iter().map(|weights| weights.ns).sum();
+        findings.push(Finding {
+            kind: FindingKind::RepeatedCast,
+            cause: None,
+            ops: Vec::new(),
+            repeated,
+            calls,
+            ns,
+        });
+    }
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.ns), finding.kind));
     findings
 }

@@ -165,7 +165,7 @@ pub const RECIPES: &[Recipe] = &[
     Recipe {
         name: "amp-bf16",
         about: "bfloat16 weights, gradients; float32 master weights",
-        source: "as amp-fp16: Rajbhandari et al. 2020 (ZeRO), 3.1",
+        source: "Rajbhandari et al. 2020 (ZeRO), 3.1, with bfloat16 for float16",
         terms: &[
             kept(Part::Weights, "weights", BFLOAT16),
             kept(Part::Gradients, "gradients", BFLOAT16),
