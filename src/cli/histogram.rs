@@ -60,10 +60,7 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
         pipeline::run_blocks(&readable, &block_plans, threads, |bytes| progress.add(bytes)).into_iter();
     progress.finish();
     if readable.is_empty() {
-        let failures = results.iter().zip(&dumps).filter_map(|(result, &dump)| {
-            result.as_ref().err().map(|error| error.clone().in_file(inputs.path(dump)))
-        });
-        problems.extend(failures);
+        problems.extend(results.into_iter().filter_map(Result::err));
         return super::inputs::require(&[], &inputs, &problems).map(|()| Outcome::Incomplete);
     }
     // The blocks of the tensors that the first pass could read follow in order.
@@ -86,10 +83,9 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
         };
         let common = first.map(|(_, info)| info).filter(|info| of_one_kind(info));
         for &member in &members {
-            let path = inputs.path(dumps[member]);
             match results[member].take() {
                 Some(Ok((stats, (blocks, failures)))) => {
-                    problems.extend(failures.into_iter().map(|error| error.in_file(path)));
+                    problems.extend(failures);
                     if !alone {
                         report.count(dumps[member], &tasks[member].info);
                     }
@@ -105,7 +101,7 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
                         }
                     }
                 }
-                Some(Err(error)) => problems.push(error.in_file(path)),
+                Some(Err(error)) => problems.push(error),
                 None => {}
             }
         }

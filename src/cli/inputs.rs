@@ -245,7 +245,7 @@ impl Inputs {
                     Same { name, step, before: *count - 1 }
                 });
                 let ranks = place.rank.into_iter().collect();
-                let task = Task { source: &**source, index, info };
+                let task = Task { source: &**source, index, info, path };
                 selected.push(Selected { dump: number, task, same, ranks });
             }
         }
@@ -309,11 +309,6 @@ impl Inputs {
             notices.push(format!("files of one {by} hold different things, which are added up: {groups}"));
         }
         Ok(notices)
-    }
-
-    /// The path of dump `number`.
-    pub(super) fn path(&self, number: usize) -> &PathBuf {
-        &self.dumps[number].path
     }
 }
 

@@ -17,6 +17,7 @@ mod npy;
 mod npz;
 mod pickle;
 mod raw;
+mod row_major;
 mod safetensors;
 mod sharded;
 mod strided;
@@ -32,6 +33,7 @@ pub use discover::{Discovery, discover};
 use file::DumpFile;
 pub use layout::{Layout, Place};
 pub use raw::RawLayout;
+pub use row_major::RowMajor;
 pub use unscaled::Unscaled;
 
 use crate::error::{Error, Result};

@@ -209,7 +209,7 @@ fn from_dumps(args: &SimulateArgs) -> Result<Read> {
     for ((task, &(step, scale, dump)), result) in tasks.iter().zip(&files).zip(results) {
         match result {
             Ok(stats) => dumps.add(step, &inputs.name(dump, &task.info), &stats.source, scale, &mut join),
-            Err(error) => problems.push(error.in_file(inputs.path(dump))),
+            Err(error) => problems.push(error),
         }
     }
     if !dumps.has_histograms {
