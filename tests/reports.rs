@@ -51,7 +51,7 @@ const SAMPLES: &[Sample] = &[
         100,
         &["csv", "md", "png", "svg"],
     ),
-    ("ls", &["ls", "testdata/gpt", "--steps", "1500"], 80, &["json", "csv", "md"]),
+    ("ls", &["ls", "testdata/gpt/[gh]*", "--steps", "1500"], 80, &["json", "csv", "md"]),
     ("dumps", &["ls", "testdata/dumps/msprobe", "testdata/dumps/npy_tree"], 100, &["csv"]),
     (
         "simulate_scaler",
@@ -72,7 +72,7 @@ const SAMPLES: &[Sample] = &[
         "simulate_scaler_dumps",
         &[
             "simulate-scaler",
-            "testdata/gpt",
+            "testdata/gpt/[gh]*",
             "--scaler",
             "torch,megatron,als",
             "--suggest",

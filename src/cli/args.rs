@@ -31,10 +31,12 @@ pub(super) struct Cli {
 pub(super) enum Command {
     Histogram(super::histogram::HistogramArgs),
     Ls(super::ls::LsArgs),
+    SimulateScaler(super::simulate::SimulateArgs),
+    Autocast(super::autocast::AutocastArgs),
+    Memory(super::memory::MemoryArgs),
     Explain(super::explain::ExplainArgs),
     Formats(super::formats::FormatsArgs),
     Verify(super::verify::VerifyArgs),
-    SimulateScaler(super::simulate::SimulateArgs),
 }
 
 /// Which casts.

@@ -1,6 +1,7 @@
 //! The command line: what was typed → a plan → the library → an exit code. Computes nothing.
 
 mod args;
+mod autocast;
 mod by;
 mod casts;
 mod explain;
@@ -9,6 +10,7 @@ mod histogram;
 mod input_args;
 mod inputs;
 mod ls;
+mod memory;
 mod output;
 mod progress;
 mod rows;
@@ -58,6 +60,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Formats(args) => formats::run(args),
         args::Command::Verify(args) => verify::run(args),
         args::Command::SimulateScaler(args) => simulate::run(args),
+        args::Command::Autocast(args) => autocast::run(args),
+        args::Command::Memory(args) => memory::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
