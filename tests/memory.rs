@@ -195,11 +195,12 @@ fn absurd_numbers_are_refused() {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     for columns in [80, 120, 200] {
-        for recipe in RECIPES {
+        let all: Vec<&str> = RECIPES.iter().map(|recipe| recipe.name).collect();
+        for recipes in all.iter().map(ToString::to_string).chain([all.join(",")]) {
             let shape =
                 ["--hidden", "4096", "--layers", "32", "--seq", "4096", "--batch", "1", "--heads", "32"];
             let ranks = ["--sharding", "fsdp", "--ranks", "1024", "--flow", "--vocab", "32000"];
-            let command = ["memory", "--params", "7e9", "--recipe", recipe.name];
+            let command = ["memory", "--params", "7e12", "--recipe", &recipes];
             let text = printed(amp_inspect_at(columns, &[&command[..], &shape, &ranks].concat()));
             for line in text.lines() {
                 assert!(unicode_width::UnicodeWidthStr::width(line) <= columns, "{columns}: {line}");

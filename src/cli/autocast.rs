@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 
 use super::Outcome;
-use super::args::{OutputArgs, choices, named};
+use super::args::{OutputArgs, TextOutputArgs, choices, named};
 use super::output::Outputs;
 use super::progress::Progress;
 use crate::error::{Error, Result};
@@ -36,8 +36,11 @@ pub(super) struct AutocastArgs {
     /// Exit with 1 if there is one of these
     #[arg(long, value_name = "KIND,…", value_delimiter = ',', value_parser = kind_parser(), long_help = kinds_help(), hide_possible_values = true, help_heading = "Output")]
     fail_on: Vec<FindingKind>,
+    /// Rows of ops to show, 0 for all
+    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Output")]
+    top: usize,
     #[command(flatten)]
-    output: OutputArgs,
+    output: TextOutputArgs,
 }
 
 const DEFINITIONS: &str = "\
@@ -77,14 +80,16 @@ fn kinds_help() -> String {
 }
 
 pub(super) fn run(args: AutocastArgs) -> Result<Outcome> {
-    let outputs = Outputs::without_pictures(args.output.clone())?;
+    let output = OutputArgs { top: args.top, ..args.output.into() };
+    let quiet = output.quiet;
+    let outputs = Outputs::without_pictures(output)?;
     let Some(path) = args.trace else {
         let report = ListReport::new(args.list.flatten().as_deref());
         outputs.write(&report, ListReport::terminal)?;
         return Ok(Outcome::Done);
     };
     let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
-    let progress = Progress::new(bytes, args.output.quiet);
+    let progress = Progress::new(bytes, quiet);
     let trace = trace::read(&path, |bytes| progress.add(bytes));
     progress.finish();
     let trace = trace?;

@@ -5,7 +5,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::common::{amp_inspect, refused, testdata};
+use amp_inspect::report::Report;
+use amp_inspect::report::autocast::AutocastReport;
+use amp_inspect::training::autocast::Audit;
+use amp_inspect::training::autocast::trace::read;
+
+use crate::common::{Random, amp_inspect, refused, testdata};
 
 /// A call: its name, the types of its inputs, the calls in it; it takes 10 µs itself.
 struct Op(&'static str, &'static [&'static str], Vec<Op>);
@@ -308,6 +313,48 @@ fn a_trace_that_is_cut_off_is_never_half_reported() {
     let mut damaged = packed.clone();
     damaged[packed.len() / 2] ^= 0xff;
     assert!(refusal("trace.json", &damaged).contains("of member 'the unpacked trace': "));
+}
+
+#[test]
+fn labels_are_no_ops() {
+    let mut events =
+        events(&[autocast_linear(), Op("forward", &[], vec![Op("aten::mm", &[F32, F32], vec![])])]);
+    let label = events.iter().position(|event| event["name"] == "forward").unwrap();
+    events[label]["cat"] = "user_annotation".into();
+    let report = audit(&events, &[]);
+    assert_eq!(findings(&report), [found("missed-matmul", "autocast_off", 1, 10_000)]);
+    assert!(report["ops"].as_array().unwrap().iter().all(|op| op["op"] != "forward"));
+}
+
+#[test]
+fn damaged_traces_never_panic() {
+    let whole = std::fs::read(testdata("profiler/custom_op_left_in_fp32.json")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.json");
+    let mut random = Random(7);
+    let mut sound = 0;
+    let digits: Vec<usize> = (0..whole.len()).filter(|&at| whole[at].is_ascii_digit()).collect();
+    for round in 0..400 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + random.bits() % 8 {
+            // Digits for digits leave the text sound, and make the numbers absurd.
+            if round % 2 == 0 {
+                bytes[digits[random.bits() as usize % digits.len()]] = b'0' + (random.bits() % 10) as u8;
+            } else {
+                let at = random.bits() as usize % bytes.len();
+                bytes[at] = random.bits() as u8;
+            }
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        if let Ok(trace) = read(&path, |_| {}) {
+            let audit = Audit::new(&trace, None);
+            let report = AutocastReport::new("x".into(), &trace, &audit);
+            report.json(&mut Vec::new()).unwrap();
+            report.markdown(&mut Vec::new()).unwrap();
+            sound += 1;
+        }
+    }
+    assert!((100..400).contains(&sound), "{sound} could be read");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a trace comes to, in sentences: complaints first, then what is fine and what stayed in float32.
 
-use super::model::{AutocastReport, FindingEntry};
+use super::model::{AutocastReport, CastEntry, FindingEntry};
 use crate::error::escape;
 use crate::report::number::{bytes, count, percent, plural, short};
 use crate::training::autocast::{Cause, Repeated, Verdict};
@@ -150,8 +150,8 @@ fn matmuls(report: &AutocastReport) -> Option<String> {
 fn casts(report: &AutocastReport) -> Option<String> {
     let total: u64 = report.casts.iter().map(|cast| cast.count).sum();
     let size = report.casts.iter().fold(0_u64, |sum, cast| sum.saturating_add(cast.bytes));
-    let ns: u64 =
-        report.casts.iter().map(|cast| if report.device_ns > 0 { cast.device_ns } else { cast.ns }).sum();
+    let of = |cast: &CastEntry| if report.device_ns > 0 { cast.device_ns } else { cast.ns };
+    let ns = report.casts.iter().map(of).fold(0, u64::saturating_add);
     (total > 0).then(|| {
         let moved = format!("{} read and written", bytes(size));
         format!("{} between types: {}, {moved}.", plural(total, "cast"), share(report, ns))

@@ -154,7 +154,11 @@ impl AutocastReport {
             writeln!(out, "{}", view.paint.dim(&all))?;
         }
         let sum = |wanted: &[Verdict]| -> u64 {
-            self.ops.iter().filter(|op| wanted.contains(&op.row.key.verdict)).map(own).sum()
+            self.ops
+                .iter()
+                .filter(|op| wanted.contains(&op.row.key.verdict))
+                .map(own)
+                .fold(0, u64::saturating_add)
         };
         let parts = [
             ("casts", sum(&[Verdict::Cast])),

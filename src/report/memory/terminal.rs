@@ -139,8 +139,9 @@ impl MemoryReport {
         let shape = self.model.is_some();
         let mut heads = vec![("recipe", Align::Left)];
         heads.extend(PARTS.iter().map(|(_, name)| (*name, Align::Right)));
-        heads.extend([("bytes each", Align::Right), ("all", Align::Right)]);
-        heads.extend(shared.then_some(("on a rank", Align::Right)));
+        heads.push(("sum", Align::Right));
+        // Both would be wider than a narrow terminal.
+        heads.push((if shared { "on a rank" } else { "all" }, Align::Right));
         heads.extend(shape.then_some(("at most", Align::Right)));
         let mut table = Table::new(heads);
         for ledger in ledgers {
@@ -158,8 +159,8 @@ impl MemoryReport {
                     (false, false) => "–".to_owned(),
                 });
             }
-            cells.extend([short_each(ledger.bytes_per_parameter), size(ledger.kept_bytes)]);
-            cells.extend(shared.then(|| size(ledger.rank_kept_bytes)));
+            let kept = if shared { ledger.rank_kept_bytes } else { ledger.kept_bytes };
+            cells.extend([short_each(ledger.bytes_per_parameter), size(kept)]);
             cells.extend(shape.then(|| size(ledger.rank_peak_bytes)));
             table.row(cells);
         }

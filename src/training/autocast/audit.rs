@@ -126,10 +126,10 @@ fn merge(rows: Vec<OpRow>) -> Vec<OpRow> {
     for row in rows {
         let sum = sums.entry(row.key).or_insert_with(|| OpRow::new(row.key));
         sum.calls += row.calls;
-        sum.self_ns += row.self_ns;
-        sum.total_ns += row.total_ns;
-        sum.device_ns += row.device_ns;
-        sum.device_self_ns += row.device_self_ns;
+        sum.self_ns = sum.self_ns.saturating_add(row.self_ns);
+        sum.total_ns = sum.total_ns.saturating_add(row.total_ns);
+        sum.device_ns = sum.device_ns.saturating_add(row.device_ns);
+        sum.device_self_ns = sum.device_self_ns.saturating_add(row.device_self_ns);
     }
     sums.into_values().collect()
 }
@@ -155,7 +155,7 @@ fn findings(rows: &[OpRow], opaque: Vec<OpRow>, casts: &Casts, on_device: bool) 
         .map(|((kind, cause), mut ops)| {
             ops.sort_by_key(|row| (std::cmp::Reverse(stake(row)), row.key));
             let calls = ops.iter().map(|row| row.calls).sum();
-            let ns = ops.iter().map(stake).sum();
+            let ns = ops.iter().map(stake).fold(0, u64::saturating_add);
             Finding { kind, cause, ops, repeated: Vec::new(), calls, ns }
         })
         .collect();
@@ -167,7 +167,7 @@ fn findings(rows: &[OpRow], opaque: Vec<OpRow>, casts: &Casts, on_device: bool) 
     repeated.sort_by_key(|weights| std::cmp::Reverse(weights.ns));
     if !repeated.is_empty() {
         let calls = repeated.iter().map(|weights| weights.casts).sum();
-        let ns = repeated.iter().map(|weights| weights.ns).sum();
+        let ns = repeated.iter().map(|weights| weights.ns).fold(0, u64::saturating_add);
         findings.push(Finding {
             kind: FindingKind::RepeatedCast,
             cause: None,

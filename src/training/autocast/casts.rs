@@ -93,16 +93,16 @@ impl Casts {
         let row = self.rows.entry((from, to, cause)).or_insert(empty);
         row.count += 1;
         row.bytes = row.bytes.saturating_add(cast.bytes);
-        row.ns += cast.ns;
-        row.device_ns += cast.device_ns;
+        row.ns = row.ns.saturating_add(cast.ns);
+        row.device_ns = row.device_ns.saturating_add(cast.device_ns);
     }
 
     pub(super) fn add_weight(&mut self, shape: &[u64], cast: &Cast) {
         let sum = self.weights.entry(shape.to_vec()).or_default();
         sum.count += 1;
         sum.bytes = sum.bytes.saturating_add(cast.bytes);
-        sum.ns += cast.ns;
-        sum.device_ns += cast.device_ns;
+        sum.ns = sum.ns.saturating_add(cast.ns);
+        sum.device_ns = sum.device_ns.saturating_add(cast.device_ns);
     }
 
     /// A parameter of this shape got its gradient.

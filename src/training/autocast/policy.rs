@@ -122,6 +122,9 @@ pub enum Kind {
     Custom,
 }
 
+/// How the optimizer's step is labelled: `Optimizer.step#AdamW.step`.
+pub(super) const OPTIMIZER: &str = "Optimizer.step";
+
 /// Names that PyTorch records beside its ops, by their beginning.
 const BOOKKEEPING: &[&str] = &[
     "autograd::",
@@ -165,7 +168,7 @@ impl Kind {
         }
         if name.starts_with("autograd::engine::evaluate_function") {
             Self::Backward
-        } else if name.starts_with("Optimizer.step") {
+        } else if name.starts_with(OPTIMIZER) {
             Self::Optimizer
         } else if name.starts_with("Optimizer.")
             || BOOKKEEPING.iter().any(|start| name.starts_with(start))

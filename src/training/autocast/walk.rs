@@ -115,8 +115,9 @@ impl<'a> Walk<'a> {
         ids.sort_unstable();
         for &(id, ns) in &self.trace.kernels {
             if let Ok(at) = ids.binary_search_by_key(&id, |(id, _)| *id) {
-                *launched.entry(ids[at].1).or_default() += ns;
-                self.device_ns += ns;
+                let sum: &mut u64 = launched.entry(ids[at].1).or_default();
+                *sum = sum.saturating_add(ns);
+                self.device_ns = self.device_ns.saturating_add(ns);
             }
         }
         launched

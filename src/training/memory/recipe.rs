@@ -52,7 +52,7 @@ pub enum Part {
 pub const PARTS: &[(Part, &str)] = &[
     (Part::Weights, "weights"),
     (Part::Copies, "copies"),
-    (Part::Gradients, "gradients"),
+    (Part::Gradients, "grads"),
     (Part::Master, "master"),
     (Part::Moments, "moments"),
 ];

@@ -14,6 +14,7 @@ use super::split::{Failure, Splitter};
 use super::types::Signature;
 use super::{Call, Trace};
 use crate::error::{Error, Result};
+use crate::training::autocast::policy::OPTIMIZER;
 
 /// Bytes taken from the file at a time.
 const STEP: usize = 1 << 16;
@@ -179,7 +180,8 @@ impl Collector {
         }
         let id = |number: Option<f64>| number.filter(|number| *number > 0.0).map(|number| number as u64);
         match event.category.as_str() {
-            // Labels that users and the optimizer set bracket ops.
+            // Of labels, which bracket ops, only the optimizer's matters.
+            "user_annotation" if !event.name.starts_with(OPTIMIZER) => {}
             "cpu_op" | "user_annotation" | "operator" | "Operator" => {
                 let (Some(start), Some(duration)) = (event.start, event.duration) else {
                     self.trace.malformed += 1;
@@ -218,7 +220,7 @@ impl Collector {
                 match (id(event.external), id(event.correlation)) {
                     (Some(external), _) => self.by_id.push((external, ns)),
                     (None, Some(correlation)) => self.by_correlation.push((correlation, ns)),
-                    (None, None) => self.trace.stray_kernels += ns,
+                    (None, None) => self.trace.stray_kernels = self.trace.stray_kernels.saturating_add(ns),
                 }
             }
             _ => {}
@@ -232,7 +234,7 @@ impl Collector {
         for (correlation, ns) in by_correlation {
             match launches.binary_search_by_key(&correlation, |(correlation, _)| *correlation) {
                 Ok(index) => trace.kernels.push((launches[index].1, ns)),
-                Err(_) => trace.stray_kernels += ns,
+                Err(_) => trace.stray_kernels = trace.stray_kernels.saturating_add(ns),
             }
         }
         trace.kernels.sort_unstable();
