@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! bytes ─▶ values ─▶ casts ─▶ statistics ─▶ report
-//! error < format < tensor < {source, cast} < {stats, verify} < {scaler, gpu} < report < pipeline < cli
+//! error < format < tensor < {source, cast} < {stats, verify} < {scaler, training, gpu} < report < pipeline < cli
 //! ```
 
 pub mod cast;
@@ -18,4 +18,5 @@ pub mod scaler;
 pub mod source;
 pub mod stats;
 pub mod tensor;
+pub mod training;
 pub mod verify;

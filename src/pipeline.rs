@@ -6,14 +6,17 @@
 mod blocks;
 mod replicas;
 mod scalers;
+mod together;
 
 pub use blocks::{block_shapes, run_blocks};
 pub use replicas::replicas;
 pub use scalers::run_scalers;
+pub use together::run_together;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -21,7 +24,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::source::TensorSource;
-use crate::stats::Accumulate;
+use crate::stats::{Accumulate, Merge};
 use crate::tensor::{Decoder, TensorInfo};
 
 /// Elements read and observed at a time: 256 KiB of f32, which stays in the second-level cache.
@@ -41,6 +44,15 @@ pub struct Task<'a> {
     pub index: usize,
     /// What it is, possibly read as another element type than the dump says.
     pub info: TensorInfo,
+    /// The file, for errors.
+    pub path: &'a Path,
+}
+
+impl Task<'_> {
+    /// `error` with the file and the tensor.
+    fn fault(&self, error: Error) -> Error {
+        error.in_tensor(&self.info.name).in_file(self.path)
+    }
 }
 
 /// Accumulates every task's elements. Results come in the order of `tasks`; a tensor that cannot be read
@@ -58,13 +70,13 @@ pub fn run<A: Accumulate>(
             observe_segment(&tasks[task], number, new(&tasks[task].info), decoder, &read)
         });
     let results = finished.into_iter().zip(tasks);
-    results.map(|(result, task)| result.map_err(|error| error.in_tensor(&task.info.name))).collect()
+    results.map(|(result, task)| result.map_err(|error| task.fault(error))).collect()
 }
 
 /// Does `work` for each segment of each job, in parallel; a job without segments is done as one, and one
 /// thread does all segments of a job that is `in_order`, first to last. What a job's segments give is
 /// merged in order and finished, in the order of the jobs. `S` is a thread's own.
-fn in_segments<A: Accumulate, S: Default>(
+fn in_segments<A: Merge, S: Default>(
     segments: &[u64],
     threads: NonZero<usize>,
     in_order: impl Fn(usize) -> bool,
@@ -147,7 +159,7 @@ fn decoder_of<'d>(info: &TensorInfo, decoder: &'d mut Option<Decoder>) -> Result
 }
 
 /// Merges the accumulators of a tensor's segments in order, whatever the order they arrive in.
-struct InOrder<A: Accumulate> {
+struct InOrder<A: Merge> {
     merged: Option<Result<A>>,
     next: u64,
     waiting: BTreeMap<u64, Result<A>>,
@@ -155,13 +167,13 @@ struct InOrder<A: Accumulate> {
     finished: Option<Result<A::Out>>,
 }
 
-impl<A: Accumulate> Default for InOrder<A> {
+impl<A: Merge> Default for InOrder<A> {
     fn default() -> Self {
         Self { merged: None, next: 0, waiting: BTreeMap::new(), finished: None }
     }
 }
 
-impl<A: Accumulate> InOrder<A> {
+impl<A: Merge> InOrder<A> {
     fn add(&mut self, number: u64, outcome: Result<A>, total: u64) {
         if number != self.next {
             self.waiting.insert(number, outcome);
@@ -183,7 +195,7 @@ impl<A: Accumulate> InOrder<A> {
         }
         if self.next == total {
             self.waiting.clear();
-            self.finished = self.merged.take().map(|merged| merged.map(Accumulate::finish));
+            self.finished = self.merged.take().map(|merged| merged.map(Merge::finish));
         }
     }
 }

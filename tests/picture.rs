@@ -6,7 +6,7 @@ use amp_inspect::format::{find, pow2, table::FORMATS};
 use amp_inspect::report::Report;
 use amp_inspect::report::histogram::{HistogramReport, Input, Options};
 use amp_inspect::report::picture::{self, Anchor, Colour, Item, Picture, TextStyle};
-use amp_inspect::stats::{Accumulate, StatsPlan, TensorAccumulator, TensorStats};
+use amp_inspect::stats::{Accumulate, Merge, StatsPlan, TensorAccumulator, TensorStats};
 use amp_inspect::tensor::{ByteOrder, Chunk, Dtype, TensorInfo};
 
 const USUAL: [&str; 7] = ["float16", "bfloat16", "e5m2", "e4m3fn", "e3m2fn", "e2m3fn", "e2m1fn"];

@@ -8,7 +8,9 @@ use std::sync::Mutex;
 use amp_inspect::cast::fast::Level;
 use amp_inspect::cast::{CastPlan, Overflow, Rounding};
 use amp_inspect::format::{find, table::FORMATS};
-use amp_inspect::stats::{Accumulate, FormatStats, SourceStats, StatsPlan, TensorAccumulator, TensorStats};
+use amp_inspect::stats::{
+    Accumulate, FormatStats, Merge, SourceStats, StatsPlan, TensorAccumulator, TensorStats,
+};
 use amp_inspect::tensor::Chunk;
 use proptest::prelude::*;
 

@@ -62,7 +62,7 @@ pub fn run_blocks(
             let places = stats.iter_mut().zip(plans).filter(|(_, plan)| plan.spec.shape == shape);
             match result {
                 Ok(found) => places.zip(found).for_each(|((place, _), stats)| *place = stats),
-                Err(error) => failures.push(error.in_tensor(&task.info.name)),
+                Err(error) => failures.push(task.fault(error)),
             }
         }
         if task.source.column_major(task.index) {

@@ -3,12 +3,14 @@
 //! Nothing here computes statistics. An output is a row of [`OUTPUTS`]; every subcommand's report can be
 //! rendered by each.
 
+pub mod autocast;
 pub mod bench_gpu;
 mod code;
 pub mod explain;
 pub mod formats;
 pub mod histogram;
 pub mod listing;
+pub mod memory;
 pub mod number;
 pub mod picture;
 pub mod save;

@@ -27,17 +27,26 @@ pub use tensor::{StatsPlan, TensorAccumulator, TensorStats};
 
 use crate::tensor::Chunk;
 
-/// Something that is computed from all elements of a tensor, chunk by chunk.
-pub trait Accumulate: Send {
+/// Something that is computed piece by piece and put together in order.
+pub trait Merge: Send {
     /// The finished result.
     type Out: Send;
-
-    /// Takes in the next elements, the first of which has index `first` in the tensor.
-    fn observe(&mut self, first: u64, chunk: Chunk<'_>);
 
     /// Takes in what `next` has seen: the elements that follow those of `self`.
     fn merge(&mut self, next: Self);
 
     /// Turns what was accumulated into the result.
     fn finish(self) -> Self::Out;
+}
+
+/// Something that is computed from all elements of a tensor, chunk by chunk.
+pub trait Accumulate: Merge {
+    /// Takes in the next elements, the first of which has index `first` in the tensor.
+    fn observe(&mut self, first: u64, chunk: Chunk<'_>);
+}
+
+/// Something that is computed from all elements of several tensors of one shape, side by side.
+pub trait AccumulateTogether: Merge {
+    /// Takes in the next elements of each tensor: equally many, the first of which have index `first`.
+    fn observe(&mut self, first: u64, chunks: &[Chunk<'_>]);
 }

@@ -2,11 +2,11 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::Accumulate;
 use super::bins::{BinCast, Bins};
 use super::block::{BLOCK, Block};
 use super::element::{FormatStats, SourceStats};
 use super::wide::WideCast;
+use super::{Accumulate, Merge};
 use crate::cast::fast::Level;
 use crate::cast::philox::stream;
 use crate::cast::{CastPlan, Place};
@@ -186,14 +186,16 @@ impl<'p> TensorAccumulator<'p> {
 }
 
 impl Accumulate for TensorAccumulator<'_> {
-    type Out = TensorStats;
-
     fn observe(&mut self, first: u64, chunk: Chunk<'_>) {
         match chunk {
             Chunk::F32(values) => self.observe_f32(first, values),
             Chunk::F64(values) => self.observe_f64(first, values),
         }
     }
+}
+
+impl Merge for TensorAccumulator<'_> {
+    type Out = TensorStats;
 
     fn merge(&mut self, next: Self) {
         self.stats.merge(&next.stats);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
+use std::path::Path;
 
 use amp_inspect::cast::block::{BlockPlan, ScaleClass, cast_block, largest};
 use amp_inspect::error::Result;
@@ -58,7 +59,7 @@ fn source_stats(values: &[f64]) -> SourceStats {
 
 /// What `run_blocks` finds. `values` are what the bytes mean.
 fn found(memory: &Memory, values: &[f64], plans: &[BlockPlan], threads: usize) -> Vec<BlockStats> {
-    let task = Task { source: memory, index: 0, info: memory.tensors[0].clone() };
+    let task = Task { source: memory, index: 0, info: memory.tensors[0].clone(), path: Path::new("memory") };
     let source = source_stats(values);
     let threads = NonZero::new(threads).unwrap();
     let (stats, failures) = run_blocks(&[(&task, &source)], plans, threads, |_| {}).remove(0);
@@ -320,7 +321,12 @@ fn fortran_order_gives_the_same_blocks() {
         for plan in plans(shape, 1.0) {
             let tiles = matches!(plan.spec.shape, BlockShape::Tile { rows, .. } if rows > 1);
             if tiles && shape.len() > 2 {
-                let task = Task { source: &stored, index: 0, info: stored.tensors[0].clone() };
+                let task = Task {
+                    source: &stored,
+                    index: 0,
+                    info: stored.tensors[0].clone(),
+                    path: Path::new("memory"),
+                };
                 let source = source_stats(&values);
                 let (_, failures) =
                     run_blocks(&[(&task, &source)], &[plan], NonZero::<usize>::MIN, |_| {}).remove(0);
@@ -355,7 +361,12 @@ fn axes_that_a_tensor_lacks_are_refused() {
         for column_major in [false, true] {
             let memory =
                 Memory { column_major, tensors: memory.tensors.clone(), bytes: memory.bytes.clone() };
-            let task = Task { source: &memory, index: 0, info: memory.tensors[0].clone() };
+            let task = Task {
+                source: &memory,
+                index: 0,
+                info: memory.tensors[0].clone(),
+                path: Path::new("memory"),
+            };
             let plans = [BlockPlan { spec, scale: 1.0 }];
             let (_, failures) =
                 run_blocks(&[(&task, &source)], &plans, NonZero::<usize>::MIN, |_| {}).remove(0);

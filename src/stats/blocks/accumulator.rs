@@ -3,7 +3,7 @@
 use super::fast::{Fast, Values};
 use super::{BlockStats, tensor_scale};
 use crate::cast::block::{BlockPlan, TensorScale, block_scale, largest};
-use crate::stats::{Accumulate, SourceStats};
+use crate::stats::{Accumulate, Merge, SourceStats};
 use crate::tensor::{Chunk, Grid};
 
 /// Accumulates [`BlockStats`] of several casts whose blocks have the same shape. A chunk is the next
@@ -101,14 +101,16 @@ impl<'p> BlockAccumulator<'p> {
 }
 
 impl Accumulate for BlockAccumulator<'_> {
-    type Out = Vec<BlockStats>;
-
     fn observe(&mut self, _: u64, chunk: Chunk<'_>) {
         match chunk {
             Chunk::F32(values) => self.each_block(values, Self::observe_f32),
             Chunk::F64(values) => self.each_block(values, Self::observe_f64),
         }
     }
+}
+
+impl Merge for BlockAccumulator<'_> {
+    type Out = Vec<BlockStats>;
 
     fn merge(&mut self, next: Self) {
         self.next = next.next;
