@@ -161,10 +161,9 @@ fn stayed(report: &AutocastReport) -> Option<String> {
         return None;
     }
     let of = |verdict: Verdict| {
-        let ops = report
-            .ops
-            .iter()
-            .filter(move |op| op.row.key.verdict == verdict && op.row.key.types.is_float32());
+        let ops =
+            report.ops.iter().filter(|op| op.row.key.verdict == verdict && op.row.key.types.is_float32());
+        let ops = ops.filter(|op| !super::terminal::is_matmul(op));
         let mut names: Vec<String> = Vec::new();
         for op in ops {
             let name = escape(op.op.strip_prefix("aten::").unwrap_or(&op.op));
