@@ -47,7 +47,7 @@ pub(super) struct BenchGpuArgs {
     /// Check this cast in CUDA C++ in place of the card's instructions; needs NVRTC, and one format
     #[arg(long, value_name = "FILE.cu", requires = "formats", conflicts_with_all = ["cpu_only", "dry_run"], help_heading = "Work")]
     kernel: Option<PathBuf>,
-    /// Values in the buffers that are timed [default: 16 times the card's L2, at least 2^26; CPU: 2^25]
+    /// Values in the buffers that are timed [default: 16 times the card's L2, at least 2^26; CPU: 2^25, at most 2^28]
     #[arg(long, value_name = "N", value_parser = size, help_heading = "Work")]
     size: Option<u64>,
     /// Smaller buffers and fewer repeats; what is compared stays the same
@@ -76,7 +76,8 @@ testdata/kernels/e4m3.cu.
   % of copy  of a plain copy of float32 in the same run, by GB/s
   % of peak  of 2 · memory clock · bus width, which the card tells
 
-Exit code: 0 all equal, 1 a result differs, 2 wrong usage or no usable card.";
+Exit code: 0 all equal, 1 a result differs, 2 wrong usage, no usable card or
+nothing to compare.";
 
 fn size(text: &str) -> std::result::Result<u64, String> {
     let parsed = match text.strip_prefix("2^") {
@@ -92,7 +93,7 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
     let threads = super::threads(args.output.threads);
     let names: Vec<&str> = args.formats.iter().map(|format| format.name).collect();
     let jobs = Job::all(&names);
-    if jobs.is_empty() && !args.cpu_only {
+    if jobs.is_empty() && !args.cpu_only && args.kernel.is_none() {
         return Err(Error::new(
             "no card converts to these formats in hardware; --dry-run lists what there is",
         ));
@@ -187,7 +188,7 @@ fn own_kernel(path: &Path, formats: &[FormatSpec]) -> Result<(String, CastPlan)>
 fn time_cpu(args: &BenchGpuArgs, threads: NonZero<usize>) -> (CpuEntry, Vec<throughput::Timing>) {
     let narrow = || FORMATS.iter().copied().filter(|format| format.bits < 32).collect();
     let formats: Vec<FormatSpec> = if args.formats.is_empty() { narrow() } else { args.formats.clone() };
-    let values = args.size.unwrap_or(if args.quick { 1 << 22 } else { 1 << 25 });
+    let values = args.size.unwrap_or(if args.quick { 1 << 22 } else { 1 << 25 }).min(1 << 28);
     let (_, repeats) = repeats(args.quick);
     let progress = Progress::of_formats(formats.len() as u64, args.output.quiet);
     let timings = cpu::run(&formats, values as usize, repeats, threads, || progress.add(1));

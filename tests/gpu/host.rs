@@ -102,6 +102,14 @@ fn where_a_card_is_welcome_but_not_needed_its_absence_is_told_and_no_failure() {
     assert_eq!(report["status"], "skipped");
     assert_eq!(report["skipped"]["code"], 803);
     assert_eq!(report["conversions"], serde_json::json!([]));
+    // Whatever is saved, a picture too.
+    let folder = tempfile::tempdir().unwrap();
+    let saved = ["json", "csv", "md", "png", "svg"].map(|kind| folder.path().join(format!("gpu.{kind}")));
+    let mut arguments = vec!["--if-available"];
+    saved.iter().for_each(|path| arguments.extend(["--save", path.to_str().unwrap()]));
+    let output = bench(&[("ERRORS", "cuInit=100")], &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(saved.iter().all(|path| path.metadata().unwrap().len() > 0));
 }
 
 #[test]

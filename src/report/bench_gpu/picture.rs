@@ -29,6 +29,9 @@ const WORKS: [(&str, &str, Colour); 3] = [
 pub(super) fn picture(report: &BenchReport) -> Picture {
     let devices: Vec<Device> =
         ["gpu", "cpu"].into_iter().filter_map(|name| Device::of(report, name)).collect();
+    if devices.is_empty() {
+        return nothing(report);
+    }
     let height: f64 = devices.iter().map(Device::height).sum();
     let mut picture = Picture::new(WIDTH, (TOP + height + 30.0) as u32);
     picture.text((MARGIN, 44.0), "Casts of buffers, in percent of a copy", TextStyle::new(20.0, INK).bold());
@@ -43,6 +46,17 @@ pub(super) fn picture(report: &BenchReport) -> Picture {
     for device in &devices {
         device.draw(&mut picture, report, top);
         top += device.height();
+    }
+    picture
+}
+
+/// Without times: what there is to say in their place.
+fn nothing(report: &BenchReport) -> Picture {
+    let mut picture = Picture::new(WIDTH, 160);
+    picture.text((MARGIN, 44.0), "Nothing was timed", TextStyle::new(20.0, INK).bold());
+    for (index, line) in report.head().into_iter().chain(report.verdict()).enumerate() {
+        let line = NOTE.fit(&line, f64::from(WIDTH) - 2.0 * MARGIN);
+        picture.text((MARGIN, 76.0 + 22.0 * index as f64), &line, NOTE);
     }
     picture
 }
