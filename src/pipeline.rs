@@ -7,7 +7,7 @@ mod blocks;
 mod replicas;
 mod scalers;
 
-pub use blocks::{block_shapes, run_blocks};
+pub use blocks::{BlockTask, block_shapes, run_block_casts, run_blocks};
 pub use replicas::replicas;
 pub use scalers::run_scalers;
 

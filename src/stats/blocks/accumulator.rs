@@ -1,8 +1,8 @@
 //! Walks the blocks of a tensor, rectangle by rectangle.
 
 use super::fast::{Fast, Values};
-use super::{BlockStats, tensor_scale};
-use crate::cast::block::{BlockPlan, TensorScale, block_scale, largest};
+use super::{BlockCast, BlockStats, cast_each, single_scale, tensor_scale};
+use crate::cast::block::{BlockPlan, BlockScale, TensorScale, block_scale, largest};
 use crate::stats::{Accumulate, SourceStats};
 use crate::tensor::{Chunk, Grid};
 
@@ -19,6 +19,8 @@ pub struct BlockAccumulator<'p> {
 struct Cast<'p> {
     plan: &'p BlockPlan,
     tensor: TensorScale,
+    /// The scale of all elements, if there is just one.
+    single: Option<BlockScale>,
     fast: Option<Fast>,
     stats: BlockStats,
 }
@@ -27,18 +29,22 @@ impl<'p> BlockAccumulator<'p> {
     /// An accumulator that has seen nothing, for the rectangles of `grid` from number `next` on. `source`
     /// has the statistics of the whole tensor: some formats have a scale for it.
     pub fn new(
-        plans: impl IntoIterator<Item = &'p BlockPlan>,
+        casts: impl IntoIterator<Item = &'p BlockCast>,
         grid: Grid,
         next: u64,
         source: &SourceStats,
     ) -> Self {
-        let cast = |plan: &'p BlockPlan| Cast {
-            plan,
-            tensor: tensor_scale(plan, source),
-            fast: Fast::new(&plan.spec.element),
-            stats: BlockStats::default(),
+        let cast = |cast: &'p BlockCast| {
+            let single = single_scale(cast, source);
+            let mut stats = BlockStats::default();
+            if let Some(scale) = single.filter(|_| next == 0 && source.elements > 0) {
+                stats.count(&scale);
+                source.dynamic_range_log2().into_iter().for_each(|log2| stats.add_range(log2));
+            }
+            let plan = &cast.plan;
+            Cast { plan, tensor: tensor_scale(plan, source), single, fast: Fast::new(&plan.spec.element), stats }
         };
-        let casts = plans.into_iter().map(cast).collect();
+        let casts = casts.into_iter().map(cast).collect();
         Self { casts, grid, next, values: Values::default(), doubles: Vec::new() }
     }
 
@@ -66,19 +72,22 @@ impl<'p> BlockAccumulator<'p> {
     fn observe_f32(&mut self, first: u64, rows: &mut dyn Iterator<Item = &[f32]>) {
         self.values.load(rows);
         let range = self.values.range_log2();
-        for Cast { plan, tensor, fast, stats } in &mut self.casts {
-            let amax = self.values.largest(&plan.spec) * plan.scale;
-            let scale = block_scale(&plan.spec, *tensor, amax);
-            let done = fast.as_ref().and_then(|fast| fast.observe(&self.values, plan, &scale));
-            match done {
-                Some(block) => stats.add(&scale, first, &block),
-                None => {
-                    self.doubles.clear();
-                    self.doubles.extend(self.values.elements().iter().map(|&x| f64::from(x)));
-                    stats.observe(plan, &scale, first, &self.doubles);
-                }
+        for Cast { plan, tensor, single, fast, stats } in &mut self.casts {
+            let of_block =
+                || block_scale(&plan.spec, *tensor, self.values.largest(&plan.spec) * plan.scale);
+            let scale = single.unwrap_or_else(of_block);
+            let block = fast.as_ref().and_then(|fast| fast.observe(&self.values, plan, &scale));
+            let block = block.unwrap_or_else(|| {
+                self.doubles.clear();
+                self.doubles.extend(self.values.elements().iter().map(|&x| f64::from(x)));
+                cast_each(plan, &scale, &self.doubles)
+            });
+            if single.is_some() {
+                stats.format.merge(&block);
+            } else {
+                stats.add(&scale, first, &block);
+                range.into_iter().for_each(|log2| stats.add_range(log2));
             }
-            range.into_iter().for_each(|log2| stats.add_range(log2));
         }
     }
 
@@ -88,7 +97,11 @@ impl<'p> BlockAccumulator<'p> {
         let magnitudes = self.doubles.iter().map(|x| x.abs()).filter(|x| x.is_finite() && *x > 0.0);
         let (smallest, largest_finite) =
             magnitudes.fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
-        for Cast { plan, tensor, stats, .. } in &mut self.casts {
+        for Cast { plan, tensor, single, stats, .. } in &mut self.casts {
+            if let Some(scale) = single {
+                stats.format.merge(&cast_each(plan, scale, &self.doubles));
+                continue;
+            }
             let products: Vec<f32> = self.doubles.iter().map(|&x| x as f32 * plan.scale).collect();
             let scale = block_scale(&plan.spec, *tensor, largest(&plan.spec, &products));
             stats.observe(plan, &scale, first, &self.doubles);
