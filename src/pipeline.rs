@@ -4,10 +4,12 @@
 //! and memory is bounded by threads × segments whatever the size of the file.
 
 mod blocks;
+mod fp8;
 mod replicas;
 mod scalers;
 
 pub use blocks::{BlockTask, block_shapes, run_block_casts, run_blocks};
+pub use fp8::{Fp8Cast, Fp8Plan, Fp8Step, Series, run_fp8};
 pub use replicas::replicas;
 pub use scalers::run_scalers;
 

@@ -22,8 +22,7 @@ fn bits(text: &str) -> u32 {
 
 #[test]
 fn delayed_scales_are_those_of_the_frameworks() {
-    let index: Value =
-        serde_json::from_slice(&std::fs::read(testdata("fp8/index.json")).unwrap()).unwrap();
+    let index: Value = serde_json::from_slice(&std::fs::read(testdata("fp8/index.json")).unwrap()).unwrap();
     let mut met = [0; 4];
     for (name, about) in index.as_object().unwrap() {
         let variant = match name.split('/').next().unwrap() {
@@ -51,7 +50,9 @@ fn delayed_scales_are_those_of_the_frameworks() {
         }
     }
     assert_eq!(met.map(|steps| steps > 2000), [true; 4], "{met:?}");
-    say(&format!("delayed scaling: {met:?} steps of four variants as Transformer Engine has them, no exception"));
+    say(&format!(
+        "delayed scaling: {met:?} steps of four variants as Transformer Engine has them, no exception"
+    ));
 }
 
 /// The factor that an element is multiplied by, in a block whose largest magnitude is `amax`.
@@ -100,15 +101,22 @@ fn scales_of_an_amax_are_those_of_the_frameworks() {
         ] {
             let ours = f32::from_bits(factor(format, amax));
             let theirs = f32::from_bits(bits(&row[column]));
-            assert!(ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan(), "{column} of {amax:e}: {ours:e} {theirs:e}");
+            assert!(
+                ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan(),
+                "{column} of {amax:e}: {ours:e} {theirs:e}"
+            );
             met += 1;
         }
-        for (column, format) in
-            [("deepgemm_sf_f32", "e4m3fn:1x128:deepgemm"), ("deepgemm_sf_ue8m0", "e4m3fn:1x128:deepgemm-ue8m0")]
-        {
+        for (column, format) in [
+            ("deepgemm_sf_f32", "e4m3fn:1x128:deepgemm"),
+            ("deepgemm_sf_ue8m0", "e4m3fn:1x128:deepgemm-ue8m0"),
+        ] {
             let code = block_scale(&find_block(format).unwrap(), TensorScale::ONE, amax).code;
             let nan = |bits: u32| f32::from_bits(bits).is_nan();
-            assert!(code == bits(&row[column]) || nan(code) && nan(bits(&row[column])), "{column} of {amax:e}");
+            assert!(
+                code == bits(&row[column]) || nan(code) && nan(bits(&row[column])),
+                "{column} of {amax:e}"
+            );
             met += 1;
         }
         for (element, name) in [("e4m3", "mxfp8"), ("e5m2", "mxfp8_e5m2")] {
@@ -120,7 +128,9 @@ fn scales_of_an_amax_are_those_of_the_frameworks() {
                 }
                 let ours = block_scale(&spec, TensorScale::ONE, amax);
                 let column = format!("mx_{element}_{rule}");
-                if ours.code != bits(&row[&column]) { say(&format!("{column} of {amax:e}: {} {}", ours.code, bits(&row[&column]))); }
+                if ours.code != bits(&row[&column]) {
+                    say(&format!("{column} of {amax:e}: {} {}", ours.code, bits(&row[&column])));
+                }
                 met += 1;
             }
         }

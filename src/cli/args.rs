@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
 use super::by::{By, by_parser};
+use super::fp8::Fp8Args;
 use super::input_args::InputArgs;
 use super::simulate::SimulateArgs;
 use crate::cast::profile::{PROFILES, Profile};
@@ -40,6 +41,7 @@ pub(super) enum Command {
     Formats(FormatsArgs),
     Verify(VerifyArgs),
     SimulateScaler(SimulateArgs),
+    Fp8(Fp8Args),
 }
 
 /// What each format would lose: a log2-magnitude histogram with every format's limits, and the share

@@ -5,6 +5,7 @@ mod by;
 mod casts;
 mod explain;
 mod formats;
+mod fp8;
 mod histogram;
 mod input_args;
 mod inputs;
@@ -12,6 +13,7 @@ mod ls;
 mod output;
 mod progress;
 mod rows;
+mod series;
 mod simulate;
 mod verify;
 
@@ -58,6 +60,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Formats(args) => formats::run(args),
         args::Command::Verify(args) => verify::run(args),
         args::Command::SimulateScaler(args) => simulate::run(args),
+        args::Command::Fp8(args) => fp8::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

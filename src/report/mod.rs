@@ -6,6 +6,7 @@
 mod code;
 pub mod explain;
 pub mod formats;
+pub mod fp8;
 pub mod histogram;
 pub mod listing;
 pub mod number;

@@ -145,7 +145,9 @@ impl Grid {
 fn row_of(shape: &[u64]) -> Result<u64> {
     let row = shape.last().copied().unwrap_or(1);
     if row > LONGEST_ROW {
-        let why = format!("has rows of {row} elements, and a scale for each row of at most {LONGEST_ROW} is supported");
+        let why = format!(
+            "has rows of {row} elements, and a scale for each row of at most {LONGEST_ROW} is supported"
+        );
         return Err(Error::new(why));
     }
     // Of an empty tensor no row is ever looked at.

@@ -97,7 +97,13 @@ pub const RECIPES: &[Recipe] = &[
     )),
     values("block-128x128", "", ":128x128:pow2", Elements::E4m3, "128×128 blocks (Float8BlockScaling)"),
     rare(values("block-128x128:f32", "", ":128x128", Elements::E4m3, "scales in f32")),
-    values("mxfp8:floor", "mxfp8_", ":floor", Elements::E4m3, "32 values, scale rounded down (OCP MX, torchao)"),
+    values(
+        "mxfp8:floor",
+        "mxfp8_",
+        ":floor",
+        Elements::E4m3,
+        "32 values, scale rounded down (OCP MX, torchao)",
+    ),
     values("mxfp8:ceil", "mxfp8_", ":ceil", Elements::E4m3, "scale rounded up"),
     values("mxfp8:even", "mxfp8_", ":even", Elements::E4m3, "amax rounded first, then down"),
     values("mxfp8:rceil", "mxfp8_", ":rceil", Elements::E4m3, "amax/max rounded up (Transformer Engine)"),
@@ -131,7 +137,8 @@ impl Recipe {
     /// # Errors
     /// None: every row of [`RECIPES`] names a block format.
     pub fn block(&self, role: Role, asked: Option<Elements>) -> Result<BlockSpec> {
-        let elements = if self.elements == Elements::Fixed { self.elements } else { asked.unwrap_or(self.elements) };
+        let elements =
+            if self.elements == Elements::Fixed { self.elements } else { asked.unwrap_or(self.elements) };
         let element = match (elements, role) {
             (Elements::Fixed, _) => "",
             (Elements::E5m2, _) | (Elements::Hybrid, Role::Gradient) => "e5m2",

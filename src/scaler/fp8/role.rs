@@ -18,8 +18,7 @@ pub const ROLES: &[(&str, Role)] =
     &[("gradient", Role::Gradient), ("activation", Role::Activation), ("weight", Role::Weight)];
 
 /// What names of gradients hold, as a word of their own.
-pub const GRADIENT: &str =
-    r"(?i)(^|[^a-z])(d|w|main)?grads?([^a-z]|$)|gradient|(^|[^a-z])(backward|grad_?(in|out)put|d[xyw])([^a-z]|$)";
+pub const GRADIENT: &str = r"(?i)(^|[^a-z])(d|w|main)?grads?([^a-z]|$)|gradient|(^|[^a-z])(backward|grad_?(in|out)put|d[xyw])([^a-z]|$)";
 /// What names of activations hold.
 pub const ACTIVATION: &str =
     r"(?i)activation|(^|[^a-z])(acts?|forward|inputs?|outputs?|hidden_?states?)([^a-z]|$)";

@@ -42,7 +42,13 @@ impl<'p> BlockAccumulator<'p> {
                 source.dynamic_range_log2().into_iter().for_each(|log2| stats.add_range(log2));
             }
             let plan = &cast.plan;
-            Cast { plan, tensor: tensor_scale(plan, source), single, fast: Fast::new(&plan.spec.element), stats }
+            Cast {
+                plan,
+                tensor: tensor_scale(plan, source),
+                single,
+                fast: Fast::new(&plan.spec.element),
+                stats,
+            }
         };
         let casts = casts.into_iter().map(cast).collect();
         Self { casts, grid, next, values: Values::default(), doubles: Vec::new() }
@@ -73,8 +79,7 @@ impl<'p> BlockAccumulator<'p> {
         self.values.load(rows);
         let range = self.values.range_log2();
         for Cast { plan, tensor, single, fast, stats } in &mut self.casts {
-            let of_block =
-                || block_scale(&plan.spec, *tensor, self.values.largest(&plan.spec) * plan.scale);
+            let of_block = || block_scale(&plan.spec, *tensor, self.values.largest(&plan.spec) * plan.scale);
             let scale = single.unwrap_or_else(of_block);
             let block = fast.as_ref().and_then(|fast| fast.observe(&self.values, plan, &scale));
             let block = block.unwrap_or_else(|| {

@@ -1,0 +1,318 @@
+//! The report on a terminal: what was read, a line for each recipe, a figure for each tensor and recipe, what
+//! happened to delayed scales, sentences.
+
+use std::io::{self, Write};
+
+use unicode_width::UnicodeWidthStr;
+
+use super::model::{Cell, Fp8Report, METRICS, Metric, TensorRow};
+use crate::error::escape;
+use crate::report::number::{Num, bytes, count, percent, plural, short};
+use crate::report::style::View;
+use crate::report::table::{Align, Table, shorten, wrap, wrap_words, write_lines};
+use crate::scaler::fp8::ROLES;
+
+/// Columns that a tensor's name is given at least, where tables would be cut.
+const NAME: usize = 20;
+
+impl Fp8Report {
+    /// Writes the report for people.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn terminal(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        self.heading(view, out)?;
+        self.recipes_table(view, out)?;
+        match (self.recipes.len(), self.tensors.len()) {
+            (1, _) => self.scales_table(view, out)?,
+            (_, 1) => self.one_tensor(view, out)?,
+            _ => self.tensors_tables(view, out)?,
+        }
+        self.events_table(view, out)?;
+        writeln!(out)?;
+        for sentence in &self.findings {
+            for line in wrap("• ", sentence, view.width) {
+                writeln!(out, "{line}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a row of the main table is.
+    pub(super) fn what(&self) -> &'static str {
+        if self.has_series() { "step of a tensor" } else { "tensor" }
+    }
+
+    /// What the main table shows.
+    pub(super) fn meaning(&self) -> &'static str {
+        METRICS.iter().find(|(_, metric, _)| *metric == self.options.sort).map_or("", |(.., meaning)| meaning)
+    }
+
+    fn heading(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        let subject = match self.inputs.as_slice() {
+            [only] => escape(&only.path),
+            inputs => format!("{} files", inputs.len()),
+        };
+        let series = self.tensors.iter().map(|tensor| tensor.series).max().map_or(0, |last| last + 1);
+        let elements = self.tensors.iter().map(|tensor| tensor.elements).sum();
+        let size: u64 = self.inputs.iter().map(|input| input.bytes).sum();
+        let steps = match self.tensors.len() {
+            all if all > series => format!(" in {} steps", count(self.steps())),
+            _ => String::new(),
+        };
+        let facts = format!(
+            "{}{steps}, {}, {}",
+            plural(series as u64, "tensor"),
+            plural(elements, "element"),
+            bytes(size)
+        );
+        let head = format!("{subject}:");
+        let lines = wrap_words("", std::iter::once(&*head).chain(facts.split(' ')), view.width);
+        for (index, line) in lines.iter().enumerate() {
+            match line.strip_prefix(&subject).filter(|_| index == 0) {
+                Some(rest) => writeln!(out, "{}{rest}", view.paint.bold(&subject))?,
+                None => writeln!(out, "{line}")?,
+            }
+        }
+        let of = |role: &str| self.tensors.iter().filter(|tensor| tensor.role == role).count() as u64;
+        let roles: Vec<String> = ROLES
+            .iter()
+            .filter(|(name, _)| of(name) > 0)
+            .map(|(name, _)| format!("{}s", plural(of(name), name).trim_end_matches('s')))
+            .collect();
+        let by = if self.options.role.is_some() { "as said" } else { "by name" };
+        let text = format!("{} ({by}); {}", roles.join(", "), self.formulation);
+        wrap("", &text, view.width).iter().try_for_each(|line| writeln!(out, "{}", view.paint.dim(line)))
+    }
+
+    /// Number of different steps.
+    fn steps(&self) -> u64 {
+        let mut steps: Vec<u64> = self.tensors.iter().filter_map(|tensor| tensor.step).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        steps.len() as u64
+    }
+
+    fn recipes_table(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out)?;
+        let roomy = view.width >= 110;
+        let heads = [("recipe", Align::Left), ("bits", Align::Right), ("underflow %", Align::Right)];
+        let rest = [
+            ("saturated", Align::Right),
+            ("SQNR dB", Align::Right),
+            ("worst", Align::Right),
+            ("tensor", Align::Left),
+        ];
+        let formats = roomy.then_some(("format", Align::Left));
+        let mut table = Table::new(
+            heads[..1].iter().copied().chain(formats).chain(heads[1..].iter().copied()).chain(rest),
+        );
+        let num = |num: Option<Num>| num.map_or("–".to_owned(), |num| short(num.0, 3));
+        let mut rows = Vec::new();
+        for row in &self.recipes {
+            let mut cells = vec![row.recipe.to_owned()];
+            cells.extend(roomy.then(|| row.formats.join(", ")));
+            cells.extend([
+                short(row.bits_per_element.0, 3),
+                percent(row.underflow, row.nonzero_finite),
+                count(row.saturated),
+                num(row.sqnr_db),
+                num(row.worst_sqnr_db),
+            ]);
+            rows.push((cells, row.worst));
+        }
+        let others =
+            rows.iter().map(|(cells, _)| cells.iter().map(|cell| cell.width() + 2).sum::<usize>()).max();
+        let room = view.width.saturating_sub(others.unwrap_or(0).max(60)).max(NAME / 2);
+        for (mut cells, worst) in rows {
+            let worst = worst.and_then(|worst| self.tensors.get(worst));
+            cells.push(worst.map_or(String::new(), |tensor| shorten(&self.name(tensor), room)));
+            table.row(cells);
+        }
+        write_lines(&table.lines(view.width), view, out)
+    }
+
+    /// A tensor's name, with its step if there are several.
+    pub(super) fn name(&self, tensor: &TensorRow) -> String {
+        match tensor.step {
+            Some(step) if self.has_series() => format!("{} [{step}]", escape(&tensor.name)),
+            _ => escape(&tensor.name),
+        }
+    }
+
+    /// The tensors, worst first by the first recipe.
+    pub(super) fn sorted(&self) -> Vec<&TensorRow> {
+        let mut tensors: Vec<&TensorRow> = self.tensors.iter().collect();
+        let badness = |tensor: &TensorRow| {
+            tensor.recipes.first().map_or(f64::NEG_INFINITY, |cell| cell.badness(self.options.sort))
+        };
+        tensors.sort_by(|a, b| badness(b).total_cmp(&badness(a)));
+        tensors
+    }
+
+    /// A column a recipe, in as many tables below each other as it takes.
+    fn tensors_tables(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        let tensors = self.sorted();
+        let shown = if view.top == 0 { tensors.len() } else { view.top.min(tensors.len()) };
+        writeln!(out)?;
+        writeln!(out, "{}", view.paint.dim(&format!("by {}: {}", self.what(), self.meaning())))?;
+        let names: Vec<String> = tensors[..shown].iter().map(|tensor| self.name(tensor)).collect();
+        let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
+        let room = view.width.saturating_sub(longest.min(NAME) + 11);
+        let mut from = 0;
+        while from < self.recipes.len() {
+            let mut taken = 0;
+            let fits = self.recipes[from..].iter().take_while(|row| {
+                taken += row.recipe.width().max(6) + 2;
+                taken <= room
+            });
+            let to = from + fits.count().max(1);
+            if from > 0 {
+                writeln!(out)?;
+            }
+            let heads = self.recipes[from..to].iter().map(|row| (row.recipe, Align::Right));
+            let mut table =
+                Table::new([("tensor", Align::Left), ("amax", Align::Right)].into_iter().chain(heads));
+            for (tensor, name) in tensors[..shown].iter().zip(&names) {
+                let amax = tensor.amax.map_or("–".into(), |amax| short(amax.0, 3));
+                let cells =
+                    tensor.recipes[from..to].iter().map(|cell| figure(cell, tensor, self.options.sort));
+                table.row([name.clone(), amax].into_iter().chain(cells));
+            }
+            write_lines(&table.lines(view.width), view, out)?;
+            from = to;
+        }
+        self.more(shown, tensors.len(), view, out)
+    }
+
+    /// The scale of each tensor, for one recipe.
+    fn scales_table(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        let tensors = self.sorted();
+        let shown = if view.top == 0 { tensors.len() } else { view.top.min(tensors.len()) };
+        writeln!(out)?;
+        writeln!(out, "{}", view.paint.dim(&format!("by {}: {}", self.what(), self.meaning())))?;
+        let mut table = Table::new(heads("tensor"));
+        for tensor in &tensors[..shown] {
+            for cell in &tensor.recipes {
+                table.row(row(self.name(tensor), tensor, cell));
+            }
+        }
+        write_lines(&table.lines(view.width), view, out)?;
+        self.more(shown, tensors.len(), view, out)
+    }
+
+    /// The scale of each recipe, for one tensor.
+    fn one_tensor(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        let Some(tensor) = self.tensors.first() else { return Ok(()) };
+        writeln!(out)?;
+        let text =
+            format!("{}: {}, {}", escape(&tensor.name), tensor.role, plural(tensor.elements, "element"));
+        writeln!(out, "{}", view.paint.dim(&shorten(&text, view.width)))?;
+        let mut table = Table::new(heads("recipe"));
+        tensor.recipes.iter().for_each(|cell| table.row(row(cell.recipe.to_owned(), tensor, cell)));
+        write_lines(&table.lines(view.width), view, out)
+    }
+
+    /// The steps of delayed scales at which something happens, tensor by tensor.
+    pub(super) fn moments(&self) -> Vec<(&TensorRow, &Cell)> {
+        let mut moments: Vec<(&TensorRow, &Cell)> = self
+            .tensors
+            .iter()
+            .flat_map(|tensor| tensor.recipes.iter().map(move |cell| (tensor, cell)))
+            .filter(|(_, cell)| !cell.events.is_empty())
+            .collect();
+        moments.sort_by_key(|(tensor, cell)| (tensor.series, cell.recipe, tensor.step));
+        moments
+    }
+
+    fn events_table(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        let moments = self.moments();
+        if moments.is_empty() {
+            return Ok(());
+        }
+        let shown = if view.top == 0 { moments.len() } else { view.top.min(moments.len()) };
+        let several = moments.iter().any(|(_, cell)| cell.recipe != moments[0].1.recipe);
+        writeln!(out)?;
+        writeln!(out, "{}", view.paint.dim("delayed scales: steps at which something happens"))?;
+        let recipe = several.then_some(("recipe", Align::Left));
+        let heads = [
+            ("step", Align::Right),
+            ("amax", Align::Right),
+            ("used", Align::Right),
+            ("scale", Align::Right),
+            ("bits off", Align::Right),
+            ("saturated", Align::Right),
+            ("event", Align::Left),
+        ];
+        let mut table = Table::new([("tensor", Align::Left)].into_iter().chain(recipe).chain(heads));
+        let num = |num: Option<Num>| num.map_or("–".to_owned(), |num| short(num.0, 3));
+        for (tensor, cell) in &moments[..shown] {
+            let mut cells = vec![escape(&tensor.name)];
+            cells.extend(several.then(|| cell.recipe.to_owned()));
+            cells.extend([
+                tensor.step.map_or("–".into(), |step| step.to_string()),
+                num(tensor.amax),
+                num(cell.amax_used),
+                num(cell.scale),
+                num(cell.bits_off),
+                cell.saturated.map_or("–".into(), count),
+                events(cell),
+            ]);
+            table.row(cells);
+        }
+        write_lines(&table.lines(view.width), view, out)?;
+        self.more(shown, moments.len(), view, out)
+    }
+
+    fn more(&self, shown: usize, all: usize, view: &View, out: &mut dyn Write) -> io::Result<()> {
+        if shown < all {
+            writeln!(out, "{}", view.paint.dim(&format!("… {} more; --top 0 shows all {all}", all - shown)))?;
+        }
+        Ok(())
+    }
+}
+
+fn heads(first: &'static str) -> [(&'static str, Align); 8] {
+    let right = |head| (head, Align::Right);
+    let figures = ["scale", "scale_inv", "underflow %", "saturated", "SQNR dB"].map(right);
+    let [a, b, c, d, e] = figures;
+    [(first, Align::Left), ("format", Align::Left), right("amax"), a, b, c, d, e]
+}
+
+fn row(name: String, tensor: &TensorRow, cell: &Cell) -> Vec<String> {
+    let num = |num: Option<Num>, digits| num.map_or("–".to_owned(), |num| short(num.0, digits));
+    let inverse = match (cell.scale_inv, cell.scale_inv_min, cell.scale_inv_max) {
+        (Some(only), ..) => short(only.0, 4),
+        (None, Some(low), Some(high)) => format!("{}…{}", short(low.0, 2), short(high.0, 2)),
+        _ => "–".into(),
+    };
+    vec![
+        name,
+        cell.format.to_owned(),
+        num(tensor.amax, 3),
+        num(cell.scale, 4),
+        inverse,
+        figure(cell, tensor, Metric::Underflow),
+        figure(cell, tensor, Metric::Saturated),
+        figure(cell, tensor, Metric::Sqnr),
+    ]
+}
+
+/// A figure of a cell as text.
+pub(super) fn figure(cell: &Cell, tensor: &TensorRow, metric: Metric) -> String {
+    match metric {
+        Metric::Sqnr => cell.sqnr_db.map_or("–".into(), |sqnr| short(sqnr.0, 3)),
+        Metric::Underflow => cell.underflow.map_or("–".into(), |n| percent(n, tensor.nonzero_finite)),
+        Metric::Saturated => cell.saturated.map_or("–".into(), count),
+    }
+}
+
+/// What happened, in words.
+pub(super) fn events(cell: &Cell) -> String {
+    let event = |event: &super::EventRow| match event.after {
+        Some(1) => "recovered after 1 step".to_owned(),
+        Some(after) => format!("recovered after {after} steps"),
+        None => event.event.to_owned(),
+    };
+    cell.events.iter().map(event).collect::<Vec<_>>().join(", ")
+}
