@@ -163,18 +163,18 @@ fn amax(variant: Variant, source: &SourceStats) -> f32 {
 
 /// The steps of a run. One step alone has no history: it is shown at the scale that it hands to the next.
 fn moments(variant: Variant, settings: Settings, spec: &BlockSpec, amaxes: &[f32]) -> Vec<Moment> {
-    let max = Recipe::max(&spec.element);
-    let mut state = Delayed::new(variant, settings, max);
+    let format = &spec.element;
+    let mut state = Delayed::new(variant, settings, format.max_finite() as f32);
     if let &[only] = amaxes {
         state.update(only);
-        let mut moments = replay(state, max, [only]);
+        let mut moments = replay(state, format, [only]);
         moments.iter_mut().for_each(|moment| {
             moment.amax_used = Some(only);
             moment.events.clear();
         });
         return moments;
     }
-    replay(state, max, amaxes.iter().copied())
+    replay(state, format, amaxes.iter().copied())
 }
 
 impl Step {

@@ -73,7 +73,7 @@ Definitions:
   scale       what values are multiplied by: x_stored = round(x·scale), which is round(x / s) with
               s = scale_inv = 1/scale
   underflow   x is finite and nonzero, but is stored as zero; % of the finite nonzero values
-  saturated   x is finite and |x·scale| is above the largest number before rounding
+  saturated   x is finite, but x·scale rounds beyond the largest number, which is stored in its place
   SQNR        20·log10(‖x‖ / ‖x − what comes back‖) in dB
   bits off    log2(scale that the step's own amax gives / scale used): above 0 range lies idle
   stale       the delayed scale is at least a bit too small

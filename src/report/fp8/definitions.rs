@@ -17,11 +17,16 @@ pub(super) const DEFINITIONS: &[(&str, &str)] = &[
         "log2(the scale that this step's own amax gives / the scale used): above 0 range lies idle, below 0 values saturate",
     ),
     ("underflow", "x is finite and nonzero, but is stored as zero"),
-    ("saturated", "x is finite and |x·scale| is above the largest number before rounding"),
+    ("saturated", "x is finite, but x·scale rounds beyond the largest number, which is stored in its place"),
+    ("spoiled", "x is finite, but its block holds an Inf or NaN, and its scale is NaN"),
+    (
+        "exceeds_max",
+        "x is finite and |x·scale| is above the largest number before rounding (Transformer Engine's overflow)",
+    ),
     ("*_pct", "percent of the finite nonzero elements"),
     ("sqnr_db", "20·log10(‖x‖ / ‖x − what comes back‖)"),
     ("start", "the first step of delayed scaling: no history, scale 1"),
-    ("saturates", "the largest magnitude times the scale exceeds the largest number"),
+    ("saturates", "the largest magnitude times the scale rounds beyond the largest number"),
     (
         "stale",
         "the scale is at least one bit smaller than this step needs: an older, larger magnitude holds it down",

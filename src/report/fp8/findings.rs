@@ -57,8 +57,8 @@ fn clipping(report: &Fp8Report) -> Option<String> {
         .collect();
     (!clips.is_empty()).then(|| {
         format!(
-            "Values beyond the largest number although the scale was made for them: {}. A scale rounded down, as MX's \
-             floor, clips what lies between; rceil never does.",
+            "Values saturate although the scale was made for them: {}. A scale rounded down clips what lies between; \
+             mxfp8:rceil never does.",
             clips.join(", ")
         )
     })
@@ -108,10 +108,11 @@ fn delayed(report: &Fp8Report, recipe: &str) -> Vec<String> {
     if let Some(worst) = worst {
         let values: u64 = saturates.iter().filter_map(|(_, cell)| cell.saturated).sum();
         sentences.push(format!(
-            "{recipe} saturates {} in {} of {}: the scale is that of smaller steps before. Worst is {}, {} bits beyond.",
+            "{recipe} saturates {} in {} of {} steps of tensors: the scale is that of smaller steps before. Worst is {}, \
+             {} bits beyond.",
             plural(values, "value"),
             count(saturates.len() as u64),
-            plural(all, "step of a tensor").replace("tensors", "tensor"),
+            count(all),
             place(worst),
             short(-bits(worst.1), 3)
         ));
@@ -152,6 +153,18 @@ fn delayed(report: &Fp8Report, recipe: &str) -> Vec<String> {
     }
     if sentences.is_empty() {
         sentences.push(format!("{recipe}: no step saturates, and no scale is a bit too small."));
+    }
+    let steps: std::collections::BTreeSet<u64> =
+        report.tensors.iter().filter_map(|tensor| tensor.step).collect();
+    if let (Some(first), Some(last)) = (steps.first(), steps.last())
+        && last - first >= steps.len() as u64
+    {
+        sentences.push(format!(
+            "{recipe} takes the {} recorded steps from {} to {} for consecutive ones: what lay between is not known.",
+            count(steps.len() as u64),
+            count(*first),
+            count(*last)
+        ));
     }
     sentences
 }

@@ -1,6 +1,7 @@
 //! The report of `fp8`: what each recipe's scales are, and what they do to each tensor.
 
 mod definitions;
+mod events;
 mod findings;
 mod model;
 mod picture;

@@ -104,7 +104,7 @@ pub struct RecipeRow {
     pub underflow: u64,
     /// As a share.
     pub underflow_pct: Option<Num>,
-    /// Elements beyond the largest number.
+    /// Elements stored as the largest number because they round beyond it.
     pub saturated: u64,
     /// Signal to quantisation noise ratio.
     pub sqnr_db: Option<Num>,
@@ -190,10 +190,12 @@ pub struct Cell {
     pub underflow_pct: Option<Num>,
     /// Elements stored as subnormal numbers.
     pub subnormal: Option<u64>,
-    /// Elements beyond the largest number before rounding.
+    /// Elements that round beyond the largest number and are stored as it.
     pub saturated: Option<u64>,
-    /// Elements beyond the largest number after rounding.
-    pub overflow: Option<u64>,
+    /// Finite elements without a number, since their block holds an Inf or NaN.
+    pub spoiled: Option<u64>,
+    /// Elements beyond the largest number before rounding (Transformer Engine's overflow).
+    pub exceeds_max: Option<u64>,
     /// Signal to quantisation noise ratio.
     pub sqnr_db: Option<Num>,
     /// Mean squared error.
@@ -326,7 +328,7 @@ impl RecipeRow {
         self.total.merge(&stats.format);
         self.underflow = self.total.classes.underflow;
         self.underflow_pct = share(self.underflow, self.nonzero_finite);
-        self.saturated = self.total.exceeds_max;
+        self.saturated = saturated(&self.total);
         self.sqnr_db = self.total.errors.sqnr_db().map(Num);
         if let Some(sqnr) = cell.sqnr_db
             && self.worst_sqnr_db.is_none_or(|worst| sqnr < worst)
@@ -371,8 +373,9 @@ impl Cell {
             underflow: classes.map(|classes| classes.underflow),
             underflow_pct: classes.and_then(|classes| share(classes.underflow, classes.nonzero_finite())),
             subnormal: classes.map(|classes| classes.subnormal),
-            saturated: format.map(|format| format.exceeds_max),
-            overflow: classes.map(|classes| classes.overflow),
+            saturated: format.map(saturated),
+            spoiled: errors.map(|errors| errors.left_out),
+            exceeds_max: format.map(|format| format.exceeds_max),
             sqnr_db: errors.and_then(|errors| errors.sqnr_db()).map(Num),
             mse: errors.and_then(|errors| errors.mse()).map(Num),
             max_rel: errors.and_then(|errors| errors.max_rel()).map(Num),
@@ -396,6 +399,11 @@ impl From<&Event> for EventRow {
         let after = if let Event::Recovered { after } = event { Some(*after) } else { None };
         Self { event: event.name(), after }
     }
+}
+
+/// Finite values that round beyond the largest number; those of a block spoiled by an Inf or NaN are none.
+fn saturated(format: &FormatStats) -> u64 {
+    format.classes.overflow - format.errors.left_out
 }
 
 fn share(part: u64, whole: u64) -> Option<Num> {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
+use super::events::{FIGURES, spans};
 use super::model::{Cell, Fp8Report, METRICS, Metric, TensorRow};
 use crate::error::escape;
 use crate::report::number::{Num, bytes, count, percent, plural, short};
@@ -26,7 +27,7 @@ impl Fp8Report {
         match (self.recipes.len(), self.tensors.len()) {
             (1, _) => self.scales_table(view, out)?,
             (_, 1) => self.one_tensor(view, out)?,
-            _ => self.tensors_tables(view, out)?,
+            _ => self.tensors_table(view, out)?,
         }
         self.events_table(view, out)?;
         writeln!(out)?;
@@ -150,37 +151,42 @@ impl Fp8Report {
         tensors
     }
 
-    /// A column a recipe, in as many tables below each other as it takes.
-    fn tensors_tables(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
+    /// A column a recipe, as many as fit.
+    fn tensors_table(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
         let tensors = self.sorted();
         let shown = if view.top == 0 { tensors.len() } else { view.top.min(tensors.len()) };
         writeln!(out)?;
         writeln!(out, "{}", view.paint.dim(&format!("by {}: {}", self.what(), self.meaning())))?;
         let names: Vec<String> = tensors[..shown].iter().map(|tensor| self.name(tensor)).collect();
         let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
-        let room = view.width.saturating_sub(longest.min(NAME) + 11);
-        let mut from = 0;
-        while from < self.recipes.len() {
-            let mut taken = 0;
-            let fits = self.recipes[from..].iter().take_while(|row| {
-                taken += row.recipe.width().max(6) + 2;
-                taken <= room
-            });
-            let to = from + fits.count().max(1);
-            if from > 0 {
-                writeln!(out)?;
-            }
-            let heads = self.recipes[from..to].iter().map(|row| (row.recipe, Align::Right));
-            let mut table =
-                Table::new([("tensor", Align::Left), ("amax", Align::Right)].into_iter().chain(heads));
-            for (tensor, name) in tensors[..shown].iter().zip(&names) {
-                let amax = tensor.amax.map_or("–".into(), |amax| short(amax.0, 3));
-                let cells =
-                    tensor.recipes[from..to].iter().map(|cell| figure(cell, tensor, self.options.sort));
-                table.row([name.clone(), amax].into_iter().chain(cells));
-            }
-            write_lines(&table.lines(view.width), view, out)?;
-            from = to;
+        let mut room = view.width.saturating_sub(longest.min(NAME) + 10);
+        let columns = self.recipes.iter().take_while(|row| {
+            let (family, variant) = head_of(row.recipe);
+            let width = family.width().max(variant.width()).max(6) + 2;
+            let fits = width <= room;
+            room = room.saturating_sub(width);
+            fits
+        });
+        let columns = columns.count().max(1);
+        let recipes = || self.recipes[..columns].iter().map(|row| head_of(row.recipe));
+        let heads = recipes().map(|(family, _)| (family, Align::Right));
+        let mut table =
+            Table::new([("tensor", Align::Left), ("amax", Align::Right)].into_iter().chain(heads));
+        if recipes().any(|(_, variant)| !variant.is_empty()) {
+            let variants = recipes().map(|(_, variant)| variant.to_owned());
+            table.row([String::new(), String::new()].into_iter().chain(variants));
+        }
+        for (tensor, name) in tensors[..shown].iter().zip(names) {
+            let amax = tensor.amax.map_or("–".into(), |amax| short(amax.0, 3));
+            let cells = tensor.recipes[..columns].iter().map(|cell| figure(cell, tensor, self.options.sort));
+            table.row([name, amax].into_iter().chain(cells));
+        }
+        write_lines(&table.lines(view.width), view, out)?;
+        let hidden = self.recipes.len() - columns;
+        if hidden > 0 {
+            let text =
+                format!("… {} to the right; COLUMNS=200 and --csv have all", plural(hidden as u64, "recipe"));
+            writeln!(out, "{}", view.paint.dim(&text))?;
         }
         self.more(shown, tensors.len(), view, out)
     }
@@ -213,55 +219,29 @@ impl Fp8Report {
         write_lines(&table.lines(view.width), view, out)
     }
 
-    /// The steps of delayed scales at which something happens, tensor by tensor.
-    pub(super) fn moments(&self) -> Vec<(&TensorRow, &Cell)> {
-        let mut moments: Vec<(&TensorRow, &Cell)> = self
-            .tensors
-            .iter()
-            .flat_map(|tensor| tensor.recipes.iter().map(move |cell| (tensor, cell)))
-            .filter(|(_, cell)| !cell.events.is_empty())
-            .collect();
-        moments.sort_by_key(|(tensor, cell)| (tensor.series, cell.recipe, tensor.step));
-        moments
-    }
-
     fn events_table(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
-        let moments = self.moments();
-        if moments.is_empty() {
-            return Ok(());
-        }
-        let shown = if view.top == 0 { moments.len() } else { view.top.min(moments.len()) };
-        let several = moments.iter().any(|(_, cell)| cell.recipe != moments[0].1.recipe);
+        let spans = spans(self);
+        let Some(first) = spans.first() else { return Ok(()) };
+        let shown = if view.top == 0 { spans.len() } else { view.top.min(spans.len()) };
+        let several = spans.iter().any(|span| span.recipe() != first.recipe());
         writeln!(out)?;
         writeln!(out, "{}", view.paint.dim("delayed scales: steps at which something happens"))?;
         let recipe = several.then_some(("recipe", Align::Left));
-        let heads = [
-            ("step", Align::Right),
-            ("amax", Align::Right),
-            ("used", Align::Right),
-            ("scale", Align::Right),
-            ("bits off", Align::Right),
-            ("saturated", Align::Right),
-            ("event", Align::Left),
-        ];
-        let mut table = Table::new([("tensor", Align::Left)].into_iter().chain(recipe).chain(heads));
-        let num = |num: Option<Num>| num.map_or("–".to_owned(), |num| short(num.0, 3));
-        for (tensor, cell) in &moments[..shown] {
-            let mut cells = vec![escape(&tensor.name)];
-            cells.extend(several.then(|| cell.recipe.to_owned()));
-            cells.extend([
-                tensor.step.map_or("–".into(), |step| step.to_string()),
-                num(tensor.amax),
-                num(cell.amax_used),
-                num(cell.scale),
-                num(cell.bits_off),
-                cell.saturated.map_or("–".into(), count),
-                events(cell),
-            ]);
+        let heads = [("step", Align::Right)]
+            .into_iter()
+            .chain(recipe)
+            .chain(FIGURES.map(|head| (head, Align::Right)));
+        let heads = [("tensor", Align::Left)].into_iter().chain(heads).chain([("event", Align::Left)]);
+        let mut table = Table::new(heads);
+        for span in &spans[..shown] {
+            let mut cells = vec![escape(&span.tensor().name), span.steps()];
+            cells.extend(several.then(|| span.recipe().to_owned()));
+            cells.extend(span.figures());
+            cells.push(span.events());
             table.row(cells);
         }
         write_lines(&table.lines(view.width), view, out)?;
-        self.more(shown, moments.len(), view, out)
+        self.more(shown, spans.len(), view, out)
     }
 
     fn more(&self, shown: usize, all: usize, view: &View, out: &mut dyn Write) -> io::Result<()> {
@@ -270,6 +250,12 @@ impl Fp8Report {
         }
         Ok(())
     }
+}
+
+/// A recipe's name on two lines: `block-` and `1x128`, `mxfp8` and `floor`.
+fn head_of(recipe: &str) -> (&str, &str) {
+    let at = recipe.find(':').or_else(|| recipe.find('-'));
+    at.map_or((recipe, ""), |at| (&recipe[..at], &recipe[at + 1..]))
 }
 
 fn heads(first: &'static str) -> [(&'static str, Align); 8] {
@@ -305,14 +291,4 @@ pub(super) fn figure(cell: &Cell, tensor: &TensorRow, metric: Metric) -> String 
         Metric::Underflow => cell.underflow.map_or("–".into(), |n| percent(n, tensor.nonzero_finite)),
         Metric::Saturated => cell.saturated.map_or("–".into(), count),
     }
-}
-
-/// What happened, in words.
-pub(super) fn events(cell: &Cell) -> String {
-    let event = |event: &super::EventRow| match event.after {
-        Some(1) => "recovered after 1 step".to_owned(),
-        Some(after) => format!("recovered after {after} steps"),
-        None => event.event.to_owned(),
-    };
-    cell.events.iter().map(event).collect::<Vec<_>>().join(", ")
 }

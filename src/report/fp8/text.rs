@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use super::events::{FIGURES, spans};
 use super::model::{Cell, Fp8Report, TensorRow};
-use super::terminal::{events, figure};
+use super::terminal::figure;
 use crate::report::histogram::{code, code_in_cell};
 use crate::report::number::{Num, count, full, percent, plural, short};
 
@@ -31,7 +32,8 @@ const COLUMNS: &[Column] = &[
     ("underflow_pct", |c| text(c.underflow_pct)),
     ("subnormal", |c| number(c.subnormal)),
     ("saturated", |c| number(c.saturated)),
-    ("overflow", |c| number(c.overflow)),
+    ("spoiled", |c| number(c.spoiled)),
+    ("exceeds_max", |c| number(c.exceeds_max)),
     ("sqnr_db", |c| text(c.sqnr_db)),
     ("mse", |c| text(c.mse)),
     ("max_rel", |c| text(c.max_rel)),
@@ -149,33 +151,24 @@ impl Fp8Report {
     }
 
     fn events_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
-        let moments = self.moments();
-        if moments.is_empty() {
+        let spans = spans(self);
+        if spans.is_empty() {
             return Ok(());
         }
-        writeln!(
-            out,
-            "\n| tensor | step | recipe | amax | amax used | scale | bits off | saturated | event |"
-        )?;
-        writeln!(out, "|:--|--:|:--|--:|--:|--:|--:|--:|:--|")?;
-        for (tensor, cell) in moments.iter().take(MARKDOWN_ROWS) {
-            let num = |num: Option<Num>| num.map_or("–".into(), |num| short(num.0, 3));
+        writeln!(out, "\n| tensor | step | recipe | {} | event |", FIGURES.join(" | "))?;
+        writeln!(out, "|:--|--:|:--|{}:--|", "--:|".repeat(FIGURES.len()))?;
+        for span in spans.iter().take(MARKDOWN_ROWS) {
+            let (name, figures) = (code_in_cell(&span.tensor().name), span.figures().join(" | "));
             writeln!(
                 out,
-                "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} |",
-                code_in_cell(&tensor.name),
-                number(tensor.step),
-                cell.recipe,
-                num(tensor.amax),
-                num(cell.amax_used),
-                num(cell.scale),
-                num(cell.bits_off),
-                cell.saturated.map_or("–".into(), count),
-                events(cell)
+                "| `{name}` | {} | {} | {figures} | {} |",
+                span.steps(),
+                span.recipe(),
+                span.events()
             )?;
         }
-        if moments.len() > MARKDOWN_ROWS {
-            writeln!(out, "\n… and {} more.", count((moments.len() - MARKDOWN_ROWS) as u64))?;
+        if spans.len() > MARKDOWN_ROWS {
+            writeln!(out, "\n… and {} more.", count((spans.len() - MARKDOWN_ROWS) as u64))?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::delayed::Variant;
 use super::role::Role;
 use crate::error::{Error, Result, escape};
-use crate::format::{BlockSpec, FormatSpec, find_block};
+use crate::format::{BlockSpec, find_block};
 
 /// A way to scale FP8 and FP4.
 #[derive(Clone, Copy, Debug)]
@@ -156,10 +156,5 @@ impl Recipe {
             Kind::Delayed(variant) => Some(variant),
             Kind::Values(..) => None,
         }
-    }
-
-    /// Largest number of the format that the scale fills.
-    pub fn max(format: &FormatSpec) -> f32 {
-        format.max_finite() as f32
     }
 }

@@ -1,6 +1,7 @@
 //! What delayed scaling does over the steps of a run.
 
 use super::delayed::{Delayed, Kept};
+use crate::format::FormatSpec;
 
 /// One step of one tensor.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +23,7 @@ pub struct Moment {
 pub enum Event {
     /// Nothing was known: the scale is 1.
     Start,
-    /// The largest magnitude exceeds the largest number of the format at this scale.
+    /// At this scale the largest magnitude rounds beyond the largest number of the format.
     Saturates,
     /// The scale is at least a bit smaller than the step would need: this many bits of the format's range lie idle.
     Stale {
@@ -64,8 +65,8 @@ impl Moment {
     }
 }
 
-/// Replays the steps with these largest magnitudes. `max` is the largest number of the format.
-pub fn replay(mut state: Delayed, max: f32, amaxes: impl IntoIterator<Item = f32>) -> Vec<Moment> {
+/// Replays the steps with these largest magnitudes, cast to `format`.
+pub fn replay(mut state: Delayed, format: &FormatSpec, amaxes: impl IntoIterator<Item = f32>) -> Vec<Moment> {
     let mut moments = Vec::new();
     // The magnitude in force, why the scale is kept, and how long it has been bad.
     let (mut used, mut kept, mut bad) = (None, None, 0);
@@ -73,9 +74,11 @@ pub fn replay(mut state: Delayed, max: f32, amaxes: impl IntoIterator<Item = f32
         let scale = state.scale();
         let usable = amax > 0.0 && amax.is_finite();
         let wanted = usable.then(|| state.scale_of(amax));
+        // The first scale says nothing about the recipe: it is 1 for every tensor.
+        let first = moments.is_empty();
         let mut moment = Moment { amax, scale, amax_used: used, wanted, events: Vec::new() };
         let events = &mut moment.events;
-        if moments.is_empty() {
+        if first {
             events.push(Event::Start);
         }
         if kept == Some(Kept::NonFinite) {
@@ -87,18 +90,18 @@ pub fn replay(mut state: Delayed, max: f32, amaxes: impl IntoIterator<Item = f32
             events.push(Event::NonFinite);
         }
         let bits = wanted.map(|wanted| libm::log2(wanted.into()) - libm::log2(scale.into()));
-        let saturates = usable && amax * scale > max;
-        let stale = bits.filter(|&bits| bits >= 1.0);
+        let product = f64::from(amax * scale);
+        let limit = format.overflow_threshold();
+        let saturates = usable && (product > limit || (product == limit && format.overflow_includes_tie()));
+        let stale = bits.filter(|&bits| bits >= 1.0 && !first);
         if saturates {
             events.push(Event::Saturates);
         }
         events.extend(stale.map(|bits| Event::Stale { bits }));
-        if usable {
-            let first = moments.is_empty();
+        if usable && !first {
             match (saturates || stale.is_some(), bad) {
-                // The first scale is never a good one: it says nothing about the recipe.
-                (true, _) if !first => bad += 1,
-                (true, _) | (false, 0) => {}
+                (true, _) => bad += 1,
+                (false, 0) => {}
                 (false, after) => {
                     events.push(Event::Recovered { after });
                     bad = 0;

@@ -20,9 +20,9 @@ pub(super) fn picture(report: &Fp8Report) -> Picture {
         cells.map(|sqnr| sqnr.0).filter(|sqnr| sqnr.is_finite()).collect::<Vec<f64>>()
     };
     let all: Vec<f64> = (0..report.recipes.len()).flat_map(finite).collect();
-    let low = all.iter().fold(0.0_f64, |low, &x| low.min(x)).max(-20.0);
-    let high = all.iter().fold(10.0_f64, |high, &x| high.max(x)).min(80.0);
-    let (low, high) = ((low / 5.0).floor() * 5.0, (high / 5.0).ceil() * 5.0);
+    let low = all.iter().fold(f64::INFINITY, |low, &x| low.min(x)).clamp(-20.0, 70.0);
+    let high = all.iter().fold(f64::NEG_INFINITY, |high, &x| high.max(x)).clamp(low, 80.0);
+    let (low, high) = ((low / 5.0 - 0.2).floor() * 5.0, (high / 5.0 + 0.2).ceil() * 5.0);
     let x = |sqnr: f64| LEFT + (RIGHT - LEFT) * (sqnr.clamp(low, high) - low) / (high - low);
     let bottom = TOP + strips;
     let mut tick = low;

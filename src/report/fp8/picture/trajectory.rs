@@ -85,10 +85,15 @@ pub(super) fn picture(report: &Fp8Report, found: &Found<'_>) -> Picture {
 
     let saturated = |cell: &Cell| cell.saturated.unwrap_or(0) as f64;
     let underflow = |cell: &Cell| cell.underflow_pct.map_or(0.0, |share| share.0);
+    let sqnr = |cell: &Cell| cell.sqnr_db.map_or(0.0, |sqnr| sqnr.0.clamp(0.0, 100.0));
     let cells = || steps.iter().map(|(_, cell)| *cell);
     let panels: [(&str, Colour, Vec<f64>); 2] = [
         ("values saturate", ALARM, cells().map(saturated).collect()),
-        ("underflow, % of nonzero", BLUE, cells().map(underflow).collect()),
+        if cells().any(|cell| underflow(cell) > 0.0) {
+            ("underflow, % of nonzero", BLUE, cells().map(underflow).collect())
+        } else {
+            ("SQNR in dB", BLUE, cells().map(sqnr).collect())
+        },
     ];
     for ((top, foot), (title, colour, values)) in PANELS.into_iter().zip(panels) {
         let largest = values.iter().fold(0.0, |largest: f64, &value| largest.max(value));
@@ -107,18 +112,13 @@ pub(super) fn picture(report: &Fp8Report, found: &Found<'_>) -> Picture {
             picture.rect((from + 0.1 * (to - from), foot - height), (0.8 * (to - from), height), colour);
         }
     }
+    let options = &report.options;
     let note = format!(
-        "{} of margin {}, {}",
-        plural_history(report),
-        report.options.margin,
-        report.options.amax_algo
+        "amax_history_len {}, margin {}, amax_compute_algo {}; the first step has scale 1",
+        options.history, options.margin, options.amax_algo
     );
     picture.text((MARGIN, f64::from(HEIGHT) - 18.0), &note, NOTE.coloured(AXIS));
     picture
-}
-
-fn plural_history(report: &Fp8Report) -> String {
-    format!("a history of {} steps", count(report.options.history as u64))
 }
 
 fn steps_axis(picture: &mut Picture, steps: &[(&TensorRow, &Cell)], foot: f64, x: &impl Fn(f64) -> f64) {
