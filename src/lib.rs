@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! bytes ─▶ values ─▶ casts ─▶ statistics ─▶ report
-//! error < format < tensor < {source, cast} < {stats, verify} < scaler < report < pipeline < cli
+//! error < format < tensor < {source, cast} < {stats, verify} < scaler < recommend < report < pipeline < cli
 //! ```
 
 pub mod cast;
@@ -12,6 +12,7 @@ pub mod cli;
 pub mod error;
 pub mod format;
 pub mod pipeline;
+pub mod recommend;
 pub mod report;
 pub mod scaler;
 pub mod source;

@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["source", "cast"],
     &["stats", "verify"],
     &["scaler"],
+    &["recommend"],
     &["report"],
     &["pipeline"],
     &["cli"],

@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use super::by::{By, by_parser};
 use super::fp8::Fp8Args;
 use super::input_args::InputArgs;
+use super::recommend::RecommendArgs;
 use super::simulate::SimulateArgs;
 use crate::cast::profile::{PROFILES, Profile};
 use crate::cast::{OVERFLOWS, Overflow, ROUNDINGS, Rounding};
@@ -17,6 +18,7 @@ use crate::format::{self, FormatSpec, Named};
 use crate::report::OUTPUTS;
 use crate::report::explain::CodesOf;
 use crate::report::histogram::{SORTS, Sort};
+use crate::scaler::fp8::find_format;
 
 /// What FP16, BF16, FP8, FP6 and FP4 would do to the gradients, activations and weights that a training
 /// run dumped.
@@ -42,6 +44,7 @@ pub(super) enum Command {
     Verify(VerifyArgs),
     SimulateScaler(SimulateArgs),
     Fp8(Fp8Args),
+    Recommend(RecommendArgs),
 }
 
 /// What each format would lose: a log2-magnitude histogram with every format's limits, and the share
@@ -274,7 +277,11 @@ pub(super) fn format_name(text: &str) -> Result<FormatSpec, String> {
 }
 
 fn any_format_name(text: &str) -> Result<Named, String> {
-    format::find_any(text).map_err(|error| error.to_string())
+    let named = match text.contains('@') {
+        true => find_format(text).map(Named::Block),
+        false => format::find_any(text),
+    };
+    named.map_err(|error| error.to_string())
 }
 
 fn formats_help() -> String {
@@ -285,11 +292,12 @@ fn formats_help() -> String {
            {}\n  \
            any e<E>m<M> with b<bias>, fn or fnuz\n\
          Formats whose elements share a scale with their block:\n  \
-           {}, FORMAT:RxC\n\
+           {}, FORMAT:RxC, FORMAT:row, FORMAT:tensor,\n  \
+           or FORMAT@RECIPE as fp8 has them (e4m3fn@current)\n\
          and after a colon each, in any order\n  \
            floor, ceil, even, rceil  rounding of MX scales [floor]\n  \
            te, torchao, single       whose NVFP4 scales [te]\n  \
-           f32, pow2                 scales of FP8 blocks [f32]\n  \
+           f32, pow2, torchao, …     scales of FP8 rows and blocks [f32]\n  \
            block=N, axis=A           of MX and NVFP4 blocks [axis=-1]",
         plain.join(", "),
         blocks.join(", ")

@@ -12,6 +12,7 @@ mod inputs;
 mod ls;
 mod output;
 mod progress;
+mod recommend;
 mod rows;
 mod series;
 mod simulate;
@@ -61,6 +62,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Verify(args) => verify::run(args),
         args::Command::SimulateScaler(args) => simulate::run(args),
         args::Command::Fp8(args) => fp8::run(args),
+        args::Command::Recommend(args) => recommend::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

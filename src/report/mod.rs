@@ -11,6 +11,7 @@ pub mod histogram;
 pub mod listing;
 pub mod number;
 pub mod picture;
+pub mod recommend;
 pub mod save;
 pub mod simulate;
 pub mod style;

@@ -2,7 +2,7 @@
 
 mod args;
 
-pub(super) use args::Fp8Args;
+pub(super) use args::{Fp8Args, RoleArgs};
 
 use super::Outcome;
 use super::by::By;

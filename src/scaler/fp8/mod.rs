@@ -10,6 +10,6 @@ mod role;
 mod trajectory;
 
 pub use delayed::{AMAX_ALGOS, AmaxAlgo, Delayed, Kept, Settings, VARIANTS, Variant};
-pub use recipe::{Elements, FORMATS, Kind, RECIPES, Recipe, find};
+pub use recipe::{Elements, FORMATS, Kind, RECIPES, Recipe, find, find_format};
 pub use role::{ACTIVATION, GRADIENT, ROLES, Role, Roles};
 pub use trajectory::{Event, Moment, replay};

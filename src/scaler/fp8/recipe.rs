@@ -131,6 +131,26 @@ pub fn find(name: &str) -> Result<Vec<&'static Recipe>> {
     Ok(family)
 }
 
+/// The block format that `text`, an element format and a recipe (`e4m3fn@current`, `e5m2@block-1x128`), stands for.
+///
+/// # Errors
+/// There is no such recipe or format, or the recipe looks at steps before, or at no format of choice.
+pub fn find_format(text: &str) -> Result<BlockSpec> {
+    let (element, name) = text.split_once('@').unwrap_or((text, ""));
+    let refuse = |why: &str| Error::new(format!("'{}': {why}", escape(text)));
+    let recipe = RECIPES.iter().find(|recipe| recipe.name == name);
+    match recipe.map(|recipe| recipe.kind) {
+        Some(Kind::Values(before, after)) if !after.is_empty() => {
+            find_block(&format!("{before}{element}{after}"))
+        }
+        Some(Kind::Values(..)) => Err(refuse("the recipe has one format, whose name says it all")),
+        Some(Kind::Delayed(_)) => {
+            Err(refuse("delayed scaling looks at the steps before; see amp-inspect fp8"))
+        }
+        None => find(name).and(Err(refuse("name one recipe"))),
+    }
+}
+
 impl Recipe {
     /// The block format that a tensor of this role gets, with `asked` elements if the recipe has a choice.
     ///
