@@ -250,7 +250,7 @@ fn quotient(spec: &BlockSpec, rule: Quotient, amax: f32) -> BlockScale {
     let ratio = max as f32 / amax;
     let class = match stored {
         _ if amax == 0.0 => ScaleClass::AllZero,
-        _ if !factor.is_normal() || !stored.is_finite() => ScaleClass::Nan,
+        _ if factor == 0.0 || !factor.is_finite() || !stored.is_finite() => ScaleClass::Nan,
         _ if !(amax > 0.0 && amax.is_finite()) => ScaleClass::Saturated,
         _ if ratio.is_infinite() || ratio > 2.0 * factor => ScaleClass::Raised,
         _ if stored.is_subnormal() => ScaleClass::Subnormal,

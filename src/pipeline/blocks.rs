@@ -45,6 +45,13 @@ pub fn run_block_casts(
     threads: NonZero<usize>,
     read: impl Fn(u64) + Sync,
 ) -> Vec<(Vec<BlockStats>, Vec<Error>)> {
+    let tasks: Vec<BlockTask<'_>> = tasks
+        .iter()
+        .map(|&BlockTask { task, source, ref casts }| {
+            let casts = casts.iter().map(|cast| cast.of_one_row(&task.info.shape)).collect();
+            BlockTask { task, source, casts }
+        })
+        .collect();
     // Rectangles in a segment depend on the tensor and the shape alone, so that results do not depend on
     // the number of threads.
     let jobs: Vec<_> = tasks

@@ -6,7 +6,7 @@ use crate::format::block::BlockShape;
 /// Elements that a rectangle has at most, unless a single block has more.
 const BUDGET: u64 = 1 << 16;
 /// Longest row that is a block: a buffer of 64 MiB for each thread.
-const LONGEST_ROW: u64 = 1 << 24;
+pub const LONGEST_ROW: u64 = 1 << 24;
 
 /// A tensor seen as equally large matrices, each cut into blocks from its first row and column on; blocks at
 /// the far edges are smaller.

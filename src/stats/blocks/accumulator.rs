@@ -2,8 +2,9 @@
 
 use super::fast::{Fast, Values};
 use super::{BlockCast, BlockStats, cast_each, single_scale, tensor_scale};
-use crate::cast::block::{BlockPlan, BlockScale, TensorScale, block_scale, largest};
-use crate::stats::{Accumulate, SourceStats};
+use crate::cast::block::{BlockPlan, BlockScale, Factor, TensorScale, block_scale, largest};
+use crate::cast::fast::Level;
+use crate::stats::{Accumulate, FormatStats, SourceStats};
 use crate::tensor::{Chunk, Grid};
 
 /// Accumulates [`BlockStats`] of several casts whose blocks have the same shape. A chunk is the next
@@ -12,12 +13,36 @@ pub struct BlockAccumulator<'p> {
     casts: Vec<Cast<'p>>,
     grid: Grid,
     next: u64,
+    level: Level,
     values: Values,
     doubles: Vec<f64>,
+    /// What has been done with the block at hand.
+    done: Vec<Done>,
+}
+
+/// What a cast has made of a block.
+struct Done {
+    like: usize,
+    scale: f32,
+    factor: Factor,
+    unit: f64,
+    block: FormatStats,
+}
+
+impl Done {
+    /// Whether a cast to the element format number `like` would make the same of it.
+    fn is_same(&self, like: usize, plan: &BlockPlan, scale: &BlockScale) -> bool {
+        self.like == like
+            && self.scale == plan.scale
+            && self.factor == scale.factor
+            && self.unit == scale.unit
+    }
 }
 
 struct Cast<'p> {
     plan: &'p BlockPlan,
+    /// The first cast to the same element format.
+    like: usize,
     tensor: TensorScale,
     /// The scale of all elements, if there is just one.
     single: Option<BlockScale>,
@@ -34,7 +59,8 @@ impl<'p> BlockAccumulator<'p> {
         next: u64,
         source: &SourceStats,
     ) -> Self {
-        let cast = |cast: &'p BlockCast| {
+        let all: Vec<&BlockCast> = casts.into_iter().collect();
+        let cast = |cast: &&'p BlockCast| {
             let single = single_scale(cast, source);
             let mut stats = BlockStats::default();
             if let Some(scale) = single.filter(|_| next == 0 && source.elements > 0) {
@@ -42,16 +68,13 @@ impl<'p> BlockAccumulator<'p> {
                 source.dynamic_range_log2().into_iter().for_each(|log2| stats.add_range(log2));
             }
             let plan = &cast.plan;
-            Cast {
-                plan,
-                tensor: tensor_scale(plan, source),
-                single,
-                fast: Fast::new(&plan.spec.element),
-                stats,
-            }
+            let element = &plan.spec.element;
+            let like = all.iter().position(|other| other.plan.spec.element == *element).unwrap_or(0);
+            Cast { plan, like, tensor: tensor_scale(plan, source), single, fast: Fast::new(element), stats }
         };
-        let casts = casts.into_iter().map(cast).collect();
-        Self { casts, grid, next, values: Values::default(), doubles: Vec::new() }
+        let casts = all.iter().map(cast).collect();
+        let level = Level::best();
+        Self { casts, grid, next, level, values: Values::default(), doubles: Vec::new(), done: Vec::new() }
     }
 
     /// Calls `observe` with the position in the tensor of each block of the next rectangle, and the parts of
@@ -76,16 +99,31 @@ impl<'p> BlockAccumulator<'p> {
     }
 
     fn observe_f32(&mut self, first: u64, rows: &mut dyn Iterator<Item = &[f32]>) {
-        self.values.load(rows);
+        self.values.load(self.level, rows);
+        self.done.clear();
+        let max_rel = self.casts.iter().map(|cast| cast.stats.format.errors.max_rel).fold(1.0, f64::min);
         let range = self.values.range_log2();
-        for Cast { plan, tensor, single, fast, stats } in &mut self.casts {
+        for Cast { plan, like, tensor, single, fast, stats } in &mut self.casts {
             let of_block = || block_scale(&plan.spec, *tensor, self.values.largest(&plan.spec) * plan.scale);
             let scale = single.unwrap_or_else(of_block);
-            let block = fast.as_ref().and_then(|fast| fast.observe(&self.values, plan, &scale));
-            let block = block.unwrap_or_else(|| {
-                self.doubles.clear();
-                self.doubles.extend(self.values.elements().iter().map(|&x| f64::from(x)));
-                cast_each(plan, &scale, &self.doubles)
+            // Rules that come to the same scale for this block do the same to it.
+            let known = self.done.iter().find(|done| done.is_same(*like, plan, &scale));
+            let block = known.map(|known| known.block).unwrap_or_else(|| {
+                let fast = fast.as_ref();
+                let block =
+                    fast.and_then(|fast| fast.observe(self.level, &self.values, plan, &scale, max_rel));
+                block.unwrap_or_else(|| {
+                    self.doubles.clear();
+                    self.doubles.extend(self.values.elements().iter().map(|&x| f64::from(x)));
+                    cast_each(plan, &scale, &self.doubles)
+                })
+            });
+            self.done.push(Done {
+                like: *like,
+                scale: plan.scale,
+                factor: scale.factor,
+                unit: scale.unit,
+                block,
             });
             if single.is_some() {
                 stats.format.merge(&block);

@@ -11,6 +11,7 @@ pub use accumulator::BlockAccumulator;
 use super::{FormatStats, SourceStats};
 use crate::cast::block::{BlockPlan, BlockScale, ScaleClass, TensorScale, block_scale, passes_over_nan};
 use crate::format::block::BlockShape;
+use crate::tensor::grid::LONGEST_ROW;
 
 /// Number of blocks that are named for their error.
 pub const WORST: usize = 5;
@@ -209,6 +210,20 @@ pub struct BlockCast {
     /// the plan's blocks are then of the shape [`Tensor`](crate::format::block::BlockShape::Tensor). `None`: the
     /// scales follow from the values.
     pub factor: Option<f32>,
+}
+
+impl BlockCast {
+    /// The same for a tensor of this shape. If it is one row that is too long to be held, as a tensor of one dimension
+    /// may be, that row's scale is the tensor's.
+    #[must_use]
+    pub fn of_one_row(mut self, shape: &[u64]) -> Self {
+        let spec = &mut self.plan.spec;
+        let row = shape.last().copied().unwrap_or(1);
+        if spec.shape == BlockShape::Row && row > LONGEST_ROW && shape.iter().product::<u64>() == row {
+            spec.shape = BlockShape::Tensor;
+        }
+        self
+    }
 }
 
 impl From<BlockPlan> for BlockCast {
