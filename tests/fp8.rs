@@ -157,11 +157,12 @@ fn scales_of_an_amax_are_those_of_the_frameworks() {
                 if amax.is_infinite() {
                     continue;
                 }
-                let ours = block_scale(&spec, TensorScale::ONE, amax);
-                let column = format!("mx_{element}_{rule}");
-                if ours.code != bits(&row[&column]) {
-                    say(&format!("{column} of {amax:e}: {} {}", ours.code, bits(&row[&column])));
-                }
+                let ours = block_scale(&spec, TensorScale::ONE, amax).code;
+                let theirs = bits(&row[&format!("mx_{element}_{rule}")]);
+                // torchao takes a logarithm in f32, which rounds this one down to a power of two; Transformer Engine,
+                // whose rule this is, does not.
+                let logarithm = u32::from(rule == "rceil" && row["amax_f32bits"] == "0x3fe00001");
+                assert_eq!(ours, theirs + logarithm, "{rule} of {amax:e}");
                 met += 1;
             }
         }

@@ -24,8 +24,8 @@ pub struct BlockTask<'a> {
     pub casts: Vec<BlockCast>,
 }
 
-/// Casts the blocks of every task's tensor with each plan; `sources` has what the ordinary pass found in
-/// each. Results come in the order of `tasks`, and in each in the order of `plans`. A tensor is read once for
+/// Casts the blocks of every task's tensor, of which the ordinary pass has found the statistics beside it, with
+/// each plan. Results come in the order of `tasks`, and in each in the order of `plans`. A tensor is read once for
 /// each shape of block. `read` is told the number of bytes after each rectangle, from any thread.
 pub fn run_blocks(
     tasks: &[(&Task<'_>, &SourceStats)],

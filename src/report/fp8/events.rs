@@ -6,6 +6,9 @@ use crate::report::number::{Num, count, short};
 /// Heads of a span's figures.
 pub(super) const FIGURES: [&str; 5] = ["amax", "used", "scale", "bits off", "saturated"];
 
+/// Position among them of the magnitude that the scale was formed from.
+pub(super) const USED: usize = 1;
+
 /// Consecutive steps of one tensor and recipe at which the same happens.
 pub(super) struct Span<'a> {
     moments: Vec<(&'a TensorRow, &'a Cell)>,
@@ -72,8 +75,8 @@ impl<'a> Span<'a> {
     /// What happens, in words.
     pub(super) fn events(&self) -> String {
         let event = |event: &EventRow| match event.after {
-            Some(1) => "recovered after 1 step".to_owned(),
-            Some(after) => format!("recovered after {after} steps"),
+            Some(1) => "back after 1 step".to_owned(),
+            Some(after) => format!("back after {after} steps"),
             None => event.event.to_owned(),
         };
         self.moments[0].1.events.iter().map(event).collect::<Vec<_>>().join(", ")

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
-use super::events::{FIGURES, spans};
+use super::events::{FIGURES, USED, spans};
 use super::model::{Cell, Fp8Report, METRICS, Metric, TensorRow};
 use crate::error::escape;
 use crate::report::number::{Num, bytes, count, percent, plural, short};
@@ -227,17 +227,20 @@ impl Fp8Report {
         writeln!(out)?;
         writeln!(out, "{}", view.paint.dim("delayed scales: steps at which something happens"))?;
         let recipe = several.then_some(("recipe", Align::Left));
-        let heads = [("step", Align::Right)]
-            .into_iter()
-            .chain(recipe)
-            .chain(FIGURES.map(|head| (head, Align::Right)));
-        let heads = [("tensor", Align::Left)].into_iter().chain(heads).chain([("event", Align::Left)]);
-        let mut table = Table::new(heads);
+        // The magnitude that a scale was formed from is left out first.
+        let columns = FIGURES.iter().enumerate().filter(|(index, _)| view.width >= 100 || *index != USED);
+        let columns: Vec<(usize, &str)> = columns.map(|(index, head)| (index, *head)).collect();
+        let heads = [("step", Align::Right)].into_iter().chain(recipe);
+        let heads = heads.chain(columns.iter().map(|(_, head)| (*head, Align::Right)));
+        let mut table =
+            Table::new([("tensor", Align::Left)].into_iter().chain(heads).chain([("event", Align::Left)]));
         for span in &spans[..shown] {
             let mut cells = vec![escape(&span.tensor().name), span.steps()];
             cells.extend(several.then(|| span.recipe().to_owned()));
-            cells.extend(span.figures());
-            cells.push(span.events());
+            let figures = span.figures();
+            cells.extend(columns.iter().map(|(index, _)| figures[*index].clone()));
+            let others = cells.iter().skip(1).map(|cell| cell.width().max(5) + 2).sum::<usize>() + 20;
+            cells.push(shorten(&span.events(), view.width.saturating_sub(others).max(12)));
             table.row(cells);
         }
         write_lines(&table.lines(view.width), view, out)?;
