@@ -1,6 +1,7 @@
 //! What happens to delayed scales, steps with the same events taken together.
 
-use super::model::{Cell, EventRow, Fp8Report, TensorRow};
+use super::cell::{Cell, EventRow};
+use super::model::{Fp8Report, TensorRow};
 use crate::report::number::{Num, count, short};
 
 /// Heads of a span's figures.

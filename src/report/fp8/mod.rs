@@ -1,5 +1,6 @@
 //! The report of `fp8`: what each recipe's scales are, and what they do to each tensor.
 
+mod cell;
 mod definitions;
 mod events;
 mod findings;
@@ -10,7 +11,8 @@ mod text;
 
 use std::io::{self, Write};
 
-pub use model::{Cell, EventRow, Fp8Report, METRICS, Metric, Options, Origin, RecipeRow, TensorRow};
+pub use cell::{Cell, EventRow};
+pub use model::{Fp8Report, METRICS, Metric, Options, Origin, RecipeRow, TensorRow};
 
 use super::picture::Picture;
 use super::{Report, json};

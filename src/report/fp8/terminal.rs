@@ -5,8 +5,9 @@ use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
+use super::cell::Cell;
 use super::events::{FIGURES, USED, spans};
-use super::model::{Cell, Fp8Report, METRICS, Metric, TensorRow};
+use super::model::{Fp8Report, METRICS, Metric, TensorRow};
 use crate::error::escape;
 use crate::report::number::{Num, bytes, count, percent, plural, short};
 use crate::report::style::View;
@@ -197,10 +198,11 @@ impl Fp8Report {
         let shown = if view.top == 0 { tensors.len() } else { view.top.min(tensors.len()) };
         writeln!(out)?;
         writeln!(out, "{}", view.paint.dim(&format!("by {}: {}", self.what(), self.meaning())))?;
-        let mut table = Table::new(heads("tensor"));
+        let roomy = view.width >= ROOMY;
+        let mut table = Table::new(heads("tensor", roomy));
         for tensor in &tensors[..shown] {
             for cell in &tensor.recipes {
-                table.row(row(self.name(tensor), tensor, cell));
+                table.row(row(self.name(tensor), tensor, cell, roomy));
             }
         }
         write_lines(&table.lines(view.width), view, out)?;
@@ -214,8 +216,9 @@ impl Fp8Report {
         let text =
             format!("{}: {}, {}", escape(&tensor.name), tensor.role, plural(tensor.elements, "element"));
         writeln!(out, "{}", view.paint.dim(&shorten(&text, view.width)))?;
-        let mut table = Table::new(heads("recipe"));
-        tensor.recipes.iter().for_each(|cell| table.row(row(cell.recipe.to_owned(), tensor, cell)));
+        let roomy = view.width >= ROOMY;
+        let mut table = Table::new(heads("recipe", roomy));
+        tensor.recipes.iter().for_each(|cell| table.row(row(cell.recipe.to_owned(), tensor, cell, roomy)));
         write_lines(&table.lines(view.width), view, out)
     }
 
@@ -261,30 +264,35 @@ fn head_of(recipe: &str) -> (&str, &str) {
     at.map_or((recipe, ""), |at| (&recipe[..at], &recipe[at + 1..]))
 }
 
-fn heads(first: &'static str) -> [(&'static str, Align); 8] {
+/// Columns from which on there is room for all that is said of a scale.
+const ROOMY: usize = 100;
+
+/// Heads of a table of scales; `roomy` or not.
+fn heads(first: &'static str, roomy: bool) -> Vec<(&'static str, Align)> {
     let right = |head| (head, Align::Right);
-    let figures = ["scale", "scale_inv", "underflow %", "saturated", "SQNR dB"].map(right);
-    let [a, b, c, d, e] = figures;
-    [(first, Align::Left), ("format", Align::Left), right("amax"), a, b, c, d, e]
+    let mut heads = vec![(first, Align::Left)];
+    heads.extend(roomy.then_some(("format", Align::Left)));
+    heads.extend(["amax", "scale"].map(right));
+    heads.extend(roomy.then(|| right("scale_inv")));
+    heads.extend(["underflow %", "saturated", "SQNR dB"].map(right));
+    heads
 }
 
-fn row(name: String, tensor: &TensorRow, cell: &Cell) -> Vec<String> {
+fn row(name: String, tensor: &TensorRow, cell: &Cell, roomy: bool) -> Vec<String> {
     let num = |num: Option<Num>, digits| num.map_or("–".to_owned(), |num| short(num.0, digits));
-    let inverse = match (cell.scale_inv, cell.scale_inv_min, cell.scale_inv_max) {
+    let inverse = || match (cell.scale_inv, cell.scale_inv_min, cell.scale_inv_max) {
         (Some(only), ..) => short(only.0, 4),
         (None, Some(low), Some(high)) => format!("{}…{}", short(low.0, 2), short(high.0, 2)),
         _ => "–".into(),
     };
-    vec![
-        name,
-        cell.format.to_owned(),
-        num(tensor.amax, 3),
-        num(cell.scale, 4),
-        inverse,
-        figure(cell, tensor, Metric::Underflow),
-        figure(cell, tensor, Metric::Saturated),
-        figure(cell, tensor, Metric::Sqnr),
-    ]
+    let mut cells = vec![name];
+    cells.extend(roomy.then(|| cell.format.to_owned()));
+    cells.extend([num(tensor.amax, 3), num(cell.scale, 4)]);
+    cells.extend(roomy.then(inverse));
+    cells.extend(
+        [Metric::Underflow, Metric::Saturated, Metric::Sqnr].map(|metric| figure(cell, tensor, metric)),
+    );
+    cells
 }
 
 /// A figure of a cell as text.

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use super::cell::Cell;
 use super::events::{FIGURES, spans};
-use super::model::{Cell, Fp8Report, TensorRow};
+use super::model::{Fp8Report, TensorRow};
 use super::terminal::figure;
 use crate::report::histogram::{code, code_in_cell};
 use crate::report::number::{Num, count, full, percent, plural, short};

@@ -69,7 +69,7 @@ const fn delayed(name: &'static str, variant: Variant, about: &'static str) -> R
 
 /// Every recipe. A name before the colon alone means all usual ones that begin so.
 pub const RECIPES: &[Recipe] = &[
-    values("current", "", ":tensor", Elements::Hybrid, "a scale a tensor, max/amax (Transformer Engine)"),
+    values("current", "", ":tensor", Elements::Hybrid, "a scale a tensor (Transformer Engine)"),
     rare(values("current:pow2", "", ":tensor:pow2", Elements::Hybrid, "cut to a power of two")),
     rare(values("current:torchao", "", ":tensor:torchao", Elements::Hybrid, "amax at least 1e-12 (torchao)")),
     rare(values(
@@ -79,11 +79,11 @@ pub const RECIPES: &[Recipe] = &[
         Elements::Hybrid,
         "a power of two by logarithm (torchao)",
     )),
-    delayed("delayed", Variant::Fused, "from the steps before, fused kernel (Transformer Engine)"),
+    delayed("delayed", Variant::Fused, "from the steps before (fused kernel)"),
     rare(delayed("delayed:te-single", Variant::Single, "single-tensor kernel")),
-    rare(delayed("delayed:te-python", Variant::Python, "Python path, NVTE_UNFUSED_FP8_UPDATE=1")),
-    rare(delayed("delayed:jax", Variant::Jax, "DelayedScaleQuantizer of JAX")),
-    values("rowwise", "", ":row:torchao", Elements::E4m3, "a scale a row of the last dimension (torchao)"),
+    rare(delayed("delayed:te-python", Variant::Python, "NVTE_UNFUSED_FP8_UPDATE=1")),
+    rare(delayed("delayed:jax", Variant::Jax, "Transformer Engine for JAX")),
+    values("rowwise", "", ":row:torchao", Elements::E4m3, "a scale a row (torchao)"),
     rare(values("rowwise:pow2", "", ":row:torchao-pow2", Elements::E4m3, "a power of two (torchao)")),
     values("block-1x128", "", ":1x128:pow2", Elements::E4m3, "1×128 blocks (Float8BlockScaling)"),
     rare(values("block-1x128:f32", "", ":1x128", Elements::E4m3, "scales in f32")),
@@ -97,18 +97,12 @@ pub const RECIPES: &[Recipe] = &[
     )),
     values("block-128x128", "", ":128x128:pow2", Elements::E4m3, "128×128 blocks (Float8BlockScaling)"),
     rare(values("block-128x128:f32", "", ":128x128", Elements::E4m3, "scales in f32")),
-    values(
-        "mxfp8:floor",
-        "mxfp8_",
-        ":floor",
-        Elements::E4m3,
-        "32 values, scale rounded down (OCP MX, torchao)",
-    ),
+    values("mxfp8:floor", "mxfp8_", ":floor", Elements::E4m3, "32 values, scale rounded down (OCP MX)"),
     values("mxfp8:ceil", "mxfp8_", ":ceil", Elements::E4m3, "scale rounded up"),
     values("mxfp8:even", "mxfp8_", ":even", Elements::E4m3, "amax rounded first, then down"),
-    values("mxfp8:rceil", "mxfp8_", ":rceil", Elements::E4m3, "amax/max rounded up (Transformer Engine)"),
-    values("nvfp4:te", "nvfp4:te", "", Elements::Fixed, "16 values, e4m3 scales (Transformer Engine)"),
-    values("nvfp4:torchao", "nvfp4:torchao", "", Elements::Fixed, "16 values, scales from 2^-6 on (torchao)"),
+    values("mxfp8:rceil", "mxfp8_", ":rceil", Elements::E4m3, "amax/max rounded up (NVIDIA)"),
+    values("nvfp4:te", "nvfp4:te", "", Elements::Fixed, "16 values, e4m3 scales (NVIDIA)"),
+    values("nvfp4:torchao", "nvfp4:torchao", "", Elements::Fixed, "16 values, scales from 2^-6 (torchao)"),
 ];
 
 /// The recipes that `name` stands for: one, or the usual ones of a family (`mxfp8`), or all usual ones (`all`).

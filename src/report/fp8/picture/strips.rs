@@ -8,7 +8,7 @@ use crate::report::picture::{Anchor, Picture};
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 930.0;
 /// Height of a recipe.
-const STRIP: f64 = 50.0;
+const STRIP: f64 = 42.0;
 
 pub(super) fn picture(report: &Fp8Report) -> Picture {
     let strips = STRIP * report.recipes.len() as f64;

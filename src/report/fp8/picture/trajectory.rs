@@ -1,7 +1,8 @@
 //! The scale of one tensor over the steps: what delayed scaling used, what the step itself would have given, and
 //! what was lost by it.
 
-use super::super::model::{Cell, Fp8Report, TensorRow};
+use super::super::cell::Cell;
+use super::super::model::{Fp8Report, TensorRow};
 use super::{ALARM, AXIS, BLUE, FAINT, GREEN, HEIGHT, MARGIN, NOTE, TOP, WIDTH, head};
 use crate::error::escape;
 use crate::report::number::{count, short};
