@@ -10,7 +10,7 @@ mod replicas;
 mod scalers;
 
 pub use blocks::{BlockTask, block_shapes, run_block_casts, run_blocks};
-pub use fp8::{Fp8Cast, Fp8Plan, Fp8Step, Series, run_fp8};
+pub use fp8::{Fp8Cast, Fp8Plan, Fp8Results, Fp8Step, Series, run_fp8};
 pub use recommend::{Candidates, Found, passes, run_candidates};
 pub use replicas::replicas;
 pub use scalers::run_scalers;

@@ -59,16 +59,26 @@ pub struct Fp8Cast {
     pub stats: Option<BlockStats>,
 }
 
-/// Replays every recipe on every series. Results come in the order of the series and their steps, `None` for a step
-/// that could not be read; what went wrong is told with the number of its task. `read` is told of bytes, from any
-/// thread.
+/// What [`run_fp8`] finds.
+pub struct Fp8Results {
+    /// Each series, step by step; `None` for a step that could not be read.
+    pub series: Vec<Vec<Option<Fp8Step>>>,
+    /// What went wrong, with the number of the task.
+    pub problems: Vec<(usize, Error)>,
+}
+
+/// What became of the block casts of a task.
+type Part = (usize, (Vec<BlockStats>, Vec<Error>));
+
+/// Replays every recipe on every series. Results come in the order of the series and their steps. `read` is told of
+/// bytes, from any thread.
 pub fn run_fp8(
     tasks: &[Task<'_>],
     series: &[Series],
     plan: &Fp8Plan,
     threads: NonZero<usize>,
     read: impl Fn(u64) + Sync,
-) -> (Vec<Vec<Option<Fp8Step>>>, Vec<(usize, Error)>) {
+) -> Fp8Results {
     let no_casts = StatsPlan::new(Vec::new());
     let found =
         run(tasks, threads, |info| TensorAccumulator::new(&no_casts, &info.name, info.elements), &read);
@@ -105,7 +115,7 @@ pub fn run_fp8(
             steps.collect()
         })
         .collect();
-    (results, problems)
+    Fp8Results { series: results, problems }
 }
 
 /// A series with the scales of its steps.
@@ -180,7 +190,7 @@ fn moments(variant: Variant, settings: Settings, spec: &BlockSpec, amaxes: &[f32
 impl Step {
     fn finish(
         self,
-        parts: Vec<(usize, (Vec<BlockStats>, Vec<Error>))>,
+        parts: Vec<Part>,
         sources: &[Option<SourceStats>],
         problems: &mut Vec<(usize, Error)>,
     ) -> Fp8Step {

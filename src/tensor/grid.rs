@@ -5,6 +5,8 @@ use crate::format::block::BlockShape;
 
 /// Elements that a rectangle has at most, unless a single block has more.
 const BUDGET: u64 = 1 << 16;
+/// Elements of a part of a tensor that has one scale.
+const PART: u64 = 1 << 9;
 /// Longest row that is a block: a buffer of 64 MiB for each thread.
 pub const LONGEST_ROW: u64 = 1 << 24;
 
@@ -44,8 +46,8 @@ impl Grid {
         let empty = shape.contains(&0);
         let product = |part: &[u64]| if empty { 0 } else { part.iter().product::<u64>() };
         if block == BlockShape::Tensor {
-            // Its parts may lie anywhere: as many at a time as fit.
-            let block = (1, BUDGET);
+            // Its parts may be cut anywhere: they are as large as stays in the first-level cache.
+            let block = (1, PART);
             let columns = product(shape);
             return Ok(Self { matrices: 1, rows: 1, columns, block, rectangle: (1, BUDGET.min(columns)) });
         }

@@ -40,14 +40,13 @@ pub(super) fn run(args: Fp8Args) -> Result<Outcome> {
     let bytes: u64 = tasks.iter().map(|task| task.info.bytes()).sum();
     let progress = Progress::new(bytes * plan.passes(), args.output.quiet);
     let of_series: Vec<_> = series.iter().map(Series::tasks).collect();
-    let (results, failures) =
-        pipeline::run_fp8(&tasks, &of_series, &plan, threads, |bytes| progress.add(bytes));
+    let found = pipeline::run_fp8(&tasks, &of_series, &plan, threads, |bytes| progress.add(bytes));
     progress.finish();
-    problems.extend(failures.into_iter().map(|(task, error)| error.in_file(inputs.path(dumps[task]))));
+    problems.extend(found.problems.into_iter().map(|(task, error)| error.in_file(inputs.path(dumps[task]))));
 
     report.inputs = inputs.dumps().iter().map(super::histogram::input_row).collect();
     let mut any = false;
-    for (number, (series, steps)) in series.into_iter().zip(results).enumerate() {
+    for (number, (series, steps)) in series.into_iter().zip(found.series).enumerate() {
         for ((place, members), step) in series.steps.into_iter().zip(steps) {
             let (Some(step), Some(&first)) = (step, members.first()) else { continue };
             for &member in &members {

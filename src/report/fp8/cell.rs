@@ -108,7 +108,7 @@ impl Cell {
             underflow_pct: classes.and_then(|classes| share(classes.underflow, classes.nonzero_finite())),
             subnormal: classes.map(|classes| classes.subnormal),
             saturated: format.map(saturated),
-            spoiled: errors.map(|errors| errors.left_out),
+            spoiled: format.map(spoiled),
             exceeds_max: format.map(|format| format.exceeds_max),
             sqnr_db: errors.and_then(|errors| errors.sqnr_db()).map(Num),
             mse: errors.and_then(|errors| errors.mse()).map(Num),
@@ -137,7 +137,12 @@ impl From<&Event> for EventRow {
 
 /// Finite values that round beyond the largest number; those of a block spoiled by an Inf or NaN are none.
 pub(super) fn saturated(format: &FormatStats) -> u64 {
-    format.classes.overflow - format.errors.left_out
+    format.classes.overflow.saturating_sub(spoiled(format))
+}
+
+/// Finite nonzero values that come back as no number.
+fn spoiled(format: &FormatStats) -> u64 {
+    format.classes.nonzero_finite() - format.errors.nonzero
 }
 
 pub(super) fn share(part: u64, whole: u64) -> Option<Num> {

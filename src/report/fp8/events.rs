@@ -32,7 +32,7 @@ pub(super) fn spans(report: &Fp8Report) -> Vec<Span<'_>> {
         let now = (tensor.series, recipe, names(cell));
         match spans.last_mut() {
             Some(span) if !now.2.is_empty() && before.as_ref() == Some(&now) => {
-                span.moments.push((tensor, cell))
+                span.moments.push((tensor, cell));
             }
             _ if !now.2.is_empty() => spans.push(Span { moments: vec![(tensor, cell)] }),
             _ => {}

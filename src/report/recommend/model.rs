@@ -93,7 +93,7 @@ pub struct Subject {
 }
 
 /// What to take for a tensor, or for all of a layer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
     /// Name of the tensor or layer.
     pub name: String,
@@ -263,27 +263,6 @@ impl RecommendReport {
     pub(super) fn memory(&self) -> (u64, u64) {
         let sum = |bytes: fn(&Row) -> u64| self.rows.iter().map(bytes).sum();
         (sum(|row| row.bytes_stored), sum(|row| row.bytes_recommended))
-    }
-}
-
-impl Default for Row {
-    fn default() -> Self {
-        Self {
-            name: String::new(),
-            role: None,
-            tensors: 0,
-            elements: 0,
-            nonfinite: 0,
-            nonzero_finite: 0,
-            stored: None,
-            recommended: None,
-            reason: String::new(),
-            fix: String::new(),
-            rejected: Vec::new(),
-            bfloat16: None,
-            bytes_stored: 0,
-            bytes_recommended: 0,
-        }
     }
 }
 

@@ -101,13 +101,17 @@ impl<'p> BlockAccumulator<'p> {
     fn observe_f32(&mut self, first: u64, rows: &mut dyn Iterator<Item = &[f32]>) {
         self.values.load(self.level, rows);
         self.done.clear();
-        let max_rel = self.casts.iter().map(|cast| cast.stats.format.errors.max_rel).fold(1.0, f64::min);
         let range = self.values.range_log2();
-        for Cast { plan, like, tensor, single, fast, stats } in &mut self.casts {
+        for number in 0..self.casts.len() {
+            // What is found may serve all casts to the same element format.
+            let like = self.casts[number].like;
+            let alike = self.casts.iter().filter(|cast| cast.like == like);
+            let max_rel = alike.map(|cast| cast.stats.format.errors.max_rel).fold(1.0, f64::min);
+            let Cast { plan, tensor, single, fast, stats, .. } = &mut self.casts[number];
             let of_block = || block_scale(&plan.spec, *tensor, self.values.largest(&plan.spec) * plan.scale);
             let scale = single.unwrap_or_else(of_block);
             // Rules that come to the same scale for this block do the same to it.
-            let known = self.done.iter().find(|done| done.is_same(*like, plan, &scale));
+            let known = self.done.iter().find(|done| done.is_same(like, plan, &scale));
             let block = known.map(|known| known.block).unwrap_or_else(|| {
                 let fast = fast.as_ref();
                 let block =
@@ -118,13 +122,7 @@ impl<'p> BlockAccumulator<'p> {
                     cast_each(plan, &scale, &self.doubles)
                 })
             });
-            self.done.push(Done {
-                like: *like,
-                scale: plan.scale,
-                factor: scale.factor,
-                unit: scale.unit,
-                block,
-            });
+            self.done.push(Done { like, scale: plan.scale, factor: scale.factor, unit: scale.unit, block });
             if single.is_some() {
                 stats.format.merge(&block);
             } else {

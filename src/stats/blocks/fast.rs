@@ -63,8 +63,9 @@ impl Values {
     /// log2 of the largest over the smallest nonzero finite magnitude; `None` without any.
     pub(super) fn range_log2(&self) -> Option<f64> {
         let magnitude = |bits| f64::from(f32::from_bits(bits));
+        // A quotient of two f32 is well inside the range of f64.
         (self.largest_finite > 0)
-            .then(|| libm::log2(magnitude(self.largest_finite)) - libm::log2(magnitude(self.smallest)))
+            .then(|| libm::log2(magnitude(self.largest_finite) / magnitude(self.smallest)))
     }
 
     fn all_finite(&self) -> bool {
@@ -170,8 +171,10 @@ impl Fast {
         (errors.elements, errors.nonzero) = (elements, elements - zeros);
         (errors.signal, errors.noise, errors.relative) = (values.signal, sums.noise, sums.relative);
         errors.max_abs = sums.max_abs;
-        // What multiplication has rounded is less than the addition.
-        if sums.max_rel * (1.0 + 1e-12) > max_rel {
+        // What multiplication has rounded is less than the addition. No error to nearest exceeds 1, unless the product
+        // with the plan's scale has left the range.
+        let beyond = max_rel < 1.0 || sums.max_rel > 1.0 + 1e-15;
+        if beyond && sums.max_rel * (1.0 + 1e-12) > max_rel {
             errors.max_rel = sum.max_rel();
         }
         Some(stats)
