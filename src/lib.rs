@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! bytes ─▶ values ─▶ casts ─▶ statistics ─▶ report
-//! error < format < tensor < {source, cast} < {stats, verify} < {scaler, training, gpu} < report < pipeline < cli
+//! error < format < tensor < {source, cast} < {stats, verify} < {scaler, training, gpu} < recommend < report
+//!   < pipeline < cli
 //! ```
 
 pub mod cast;
@@ -13,6 +14,7 @@ pub mod error;
 pub mod format;
 pub mod gpu;
 pub mod pipeline;
+pub mod recommend;
 pub mod report;
 pub mod scaler;
 pub mod source;

@@ -4,11 +4,15 @@
 //! and memory is bounded by threads × segments whatever the size of the file.
 
 mod blocks;
+mod fp8;
+mod recommend;
 mod replicas;
 mod scalers;
 mod together;
 
-pub use blocks::{block_shapes, run_blocks};
+pub use blocks::{BlockTask, block_shapes, run_block_casts, run_blocks};
+pub use fp8::{Fp8Cast, Fp8Plan, Fp8Results, Fp8Step, Series, run_fp8};
+pub use recommend::{Candidates, Found, passes, run_candidates};
 pub use replicas::replicas;
 pub use scalers::run_scalers;
 pub use together::run_together;

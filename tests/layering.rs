@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["source", "cast"],
     &["stats", "verify"],
     &["scaler", "training", "gpu"],
+    &["recommend"],
     &["report"],
     &["pipeline"],
     &["cli"],

@@ -29,8 +29,8 @@ const HEAD: &str = "|:--|:--|:--|--:|--:|:--|--:|--:|:--|:--|:--|:--|\n";
 
 fn block_row(format: &BlockSpec) -> String {
     let aliases: Vec<String> = format.aliases.iter().take(1).map(|alias| format!("`{alias}`")).collect();
-    let bits =
-        f64::from(format.element.bits) + f64::from(format.scale.bits) / f64::from(format.shape.elements());
+    let bits = f64::from(format.element.bits)
+        + f64::from(format.scale.bits) / f64::from(format.shape.elements().unwrap());
     format!(
         "| `{}` | {} | {} | {} | {} | {} |",
         format.name,

@@ -6,12 +6,13 @@
 //! elsewhere must equal it.
 //!
 //! Sources: OCP MX 1.0 section 6.3 and torchao `to_mx` (power-of-two rules); Transformer Engine
-//! `core_nvfp4.cuh` and torchao `nvfp4_quantize` (NVFP4); Transformer Engine `recipe_common.cuh`
-//! (FP8 blocks).
+//! `core_nvfp4.cuh` and torchao `nvfp4_quantize` (NVFP4); Transformer Engine `recipe_common.cuh`, torchao
+//! `float8_utils.py` and DeepGEMM `utils/math.py` (FP8 tensors, rows and blocks). For these, `x_stored = round(x / s)`
+//! and `x · scale` are the same with s = 1 / scale.
 
 use super::round::{Class, cast};
 use super::{Overflow, Rounding};
-use crate::format::block::{Nvfp4, PowerRule, Recipe};
+use crate::format::block::{Nvfp4, PowerRule, Quotient, Recipe};
 use crate::format::{BlockSpec, FormatSpec, exponent_of, pow2};
 
 /// Everything that fixes the result of a block cast. Elements are rounded to nearest even and saturate, as
@@ -72,7 +73,8 @@ pub enum ScaleClass {
     Raised,
     /// Neither of the others.
     Normal,
-    /// Too large for the scale's format, and so set to its largest number (1 in FP8 blocks with an Inf).
+    /// Too large for the scale's format, and so set to its largest number (1 in FP8 blocks with an Inf, as
+    /// Transformer Engine has it).
     Saturated,
     /// NaN: no element of the block has a value.
     Nan,
@@ -126,7 +128,7 @@ pub fn largest(spec: &BlockSpec, block: &[f32]) -> f32 {
 
 /// Whether the recipe's largest magnitude disregards NaN.
 pub fn passes_over_nan(recipe: Recipe) -> bool {
-    matches!(recipe, Recipe::Nvfp4(Nvfp4::Te) | Recipe::Quotient { .. })
+    matches!(recipe, Recipe::Nvfp4(Nvfp4::Te) | Recipe::Quotient(Quotient::F32 | Quotient::Pow2))
 }
 
 /// The scale of a block whose [`largest`] magnitude is `amax`, in a tensor with the scale `tensor`.
@@ -134,7 +136,7 @@ pub fn block_scale(spec: &BlockSpec, tensor: TensorScale, amax: f32) -> BlockSca
     match spec.recipe {
         Recipe::Power(rule) => power(spec, rule, amax),
         Recipe::Nvfp4(nvfp4) => e4m3(spec, nvfp4, tensor, amax),
-        Recipe::Quotient { power_of_two } => quotient(spec, power_of_two, amax),
+        Recipe::Quotient(rule) => quotient(spec, rule, amax),
     }
 }
 
@@ -215,24 +217,51 @@ fn e4m3(spec: &BlockSpec, nvfp4: Nvfp4, tensor: TensorScale, amax: f32) -> Block
     BlockScale { code: q.code, value, class, factor, unit: value * f64::from(tensor.decode) }
 }
 
-/// FP8 blocks: the factor max / amax in f32, optionally cut to a power of two, and its reciprocal stored.
-/// The factor is 1 if amax is 0 or Inf, and the largest f32 where the quotient overflows.
-fn quotient(spec: &BlockSpec, power_of_two: bool, amax: f32) -> BlockScale {
-    const EXPONENT: u32 = 0xff80_0000;
-    let usable = amax > 0.0 && amax.is_finite();
-    let ratio = if usable { spec.element.max_finite() as f32 / amax } else { 1.0 };
-    let factor = ratio.min(f32::MAX);
-    let factor = if power_of_two { f32::from_bits(factor.to_bits() & EXPONENT) } else { factor };
-    let stored = 1.0 / factor;
+/// FP8: the factor max / amax in f32 or what an implementation makes of it, and its reciprocal.
+fn quotient(spec: &BlockSpec, rule: Quotient, amax: f32) -> BlockScale {
+    const SIGNIFICAND: u32 = 0x007f_ffff;
+    // The smallest amax of either.
+    const TORCHAO: f64 = 1e-12;
+    const DEEPGEMM: f32 = 1e-4;
+    let max = spec.element.max_finite();
+    let te = || {
+        let usable = amax > 0.0 && amax.is_finite();
+        if usable { (max as f32 / amax).min(f32::MAX) } else { 1.0 }
+    };
+    let torchao = || if amax.is_nan() { amax } else { (max / f64::from(amax).max(TORCHAO)) as f32 };
+    let deepgemm = || if amax.is_nan() { amax } else { amax.max(DEEPGEMM) / max as f32 };
+    let (factor, stored) = match rule {
+        Quotient::F32 => inverse(te()),
+        Quotient::Pow2 => inverse(f32::from_bits(te().to_bits() & !SIGNIFICAND)),
+        Quotient::Torchao => inverse(torchao()),
+        Quotient::TorchaoPow2 => {
+            // The logarithm is rounded to f32 before the floor: just below a power of two it is that power's.
+            let log2 = libm::log2(torchao().into()) as f32;
+            inverse(if log2.is_finite() { pow2(log2.floor() as i32) as f32 } else { libm::exp2f(log2) })
+        }
+        Quotient::DeepGemm => (1.0 / deepgemm(), deepgemm()),
+        Quotient::DeepGemmUe8m0 => {
+            let bits = deepgemm().to_bits();
+            let exponent = (bits >> 23) + u32::from(bits & SIGNIFICAND != 0);
+            let stored = f32::from_bits(exponent.clamp(1, 254) << 23);
+            (1.0 / stored, stored)
+        }
+    };
+    let ratio = max as f32 / amax;
     let class = match stored {
         _ if amax == 0.0 => ScaleClass::AllZero,
-        _ if !usable => ScaleClass::Saturated,
-        _ if ratio.is_infinite() => ScaleClass::Raised,
+        _ if factor == 0.0 || !factor.is_finite() || !stored.is_finite() => ScaleClass::Nan,
+        _ if !(amax > 0.0 && amax.is_finite()) => ScaleClass::Saturated,
+        _ if ratio.is_infinite() || ratio > 2.0 * factor => ScaleClass::Raised,
         _ if stored.is_subnormal() => ScaleClass::Subnormal,
         _ => ScaleClass::Normal,
     };
-    let value = f64::from(stored);
-    BlockScale { code: stored.to_bits(), value, class, factor: Factor::Times(factor), unit: value }
+    BlockScale { class, ..BlockScale::of_factor(factor, stored) }
+}
+
+/// A factor and its reciprocal, which is what is stored.
+fn inverse(factor: f32) -> (f32, f32) {
+    (factor, 1.0 / factor)
 }
 
 /// One element of a block, cast.
@@ -250,6 +279,14 @@ pub struct Element {
 }
 
 impl BlockScale {
+    /// The scale of a factor that elements are multiplied by, whatever it was formed from, with `stored` to come
+    /// back by.
+    pub fn of_factor(factor: f32, stored: f32) -> Self {
+        let value = f64::from(stored);
+        let class = if stored.is_subnormal() { ScaleClass::Subnormal } else { ScaleClass::Normal };
+        Self { code: stored.to_bits(), value, class, factor: Factor::Times(factor), unit: value }
+    }
+
     /// Casts `x`, whose product with the plan's scale is `product`.
     pub fn element(&self, plan: &BlockPlan, x: f64, product: f32) -> Element {
         let format = &plan.spec.element;

@@ -11,6 +11,7 @@ use crate::cast::{OVERFLOWS, Overflow, ROUNDINGS, Rounding};
 use crate::format::table::{BLOCK_FORMATS, FORMATS};
 use crate::format::{self, FormatSpec, Named};
 use crate::report::OUTPUTS;
+use crate::scaler::fp8::find_format;
 
 /// What FP16, BF16, FP8, FP6 and FP4 would do to the gradients, activations and weights that a training
 /// run dumped.
@@ -32,6 +33,8 @@ pub(super) enum Command {
     Histogram(super::histogram::HistogramArgs),
     Ls(super::ls::LsArgs),
     SimulateScaler(super::simulate::SimulateArgs),
+    Fp8(super::fp8::Fp8Args),
+    Recommend(super::recommend::RecommendArgs),
     Autocast(super::autocast::AutocastArgs),
     Memory(super::memory::MemoryArgs),
     BenchGpu(super::bench_gpu::BenchGpuArgs),
@@ -141,7 +144,11 @@ pub(super) fn format_name(text: &str) -> Result<FormatSpec, String> {
 }
 
 fn any_format_name(text: &str) -> Result<Named, String> {
-    format::find_any(text).map_err(|error| error.to_string())
+    let named = match text.contains('@') {
+        true => find_format(text).map(Named::Block),
+        false => format::find_any(text),
+    };
+    named.map_err(|error| error.to_string())
 }
 
 fn formats_help() -> String {
@@ -152,11 +159,12 @@ fn formats_help() -> String {
            {}\n  \
            any e<E>m<M> with b<bias>, fn or fnuz\n\
          Formats whose elements share a scale with their block:\n  \
-           {}, FORMAT:RxC\n\
+           {}, FORMAT:RxC, FORMAT:row, FORMAT:tensor,\n  \
+           or FORMAT@RECIPE as fp8 has them (e4m3fn@current)\n\
          and after a colon each, in any order\n  \
            floor, ceil, even, rceil  rounding of MX scales [floor]\n  \
            te, torchao, single       whose NVFP4 scales [te]\n  \
-           f32, pow2                 scales of FP8 blocks [f32]\n  \
+           f32, pow2, torchao, …     scales of FP8 rows and blocks [f32]\n  \
            block=N, axis=A           of MX and NVFP4 blocks [axis=-1]",
         plain.join(", "),
         blocks.join(", ")

@@ -160,7 +160,7 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     Ok(if incomplete { Outcome::Incomplete } else { Outcome::Done })
 }
 
-fn input_row(dump: &Dump) -> Input {
+pub(super) fn input_row(dump: &Dump) -> Input {
     let mut input = Input::new(dump.path.display().to_string(), dump.source.metadata().to_vec());
     (input.step, input.rank) = (dump.place.step, dump.place.rank);
     input

@@ -7,6 +7,7 @@ mod by;
 mod casts;
 mod explain;
 mod formats;
+mod fp8;
 mod histogram;
 mod input_args;
 mod inputs;
@@ -14,7 +15,9 @@ mod ls;
 mod memory;
 mod output;
 mod progress;
+mod recommend;
 mod rows;
+mod series;
 mod simulate;
 mod verify;
 
@@ -64,6 +67,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Autocast(args) => autocast::run(args),
         args::Command::Memory(args) => memory::run(args),
         args::Command::BenchGpu(args) => bench_gpu::run(args),
+        args::Command::Fp8(args) => fp8::run(args),
+        args::Command::Recommend(args) => recommend::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

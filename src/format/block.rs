@@ -50,6 +50,11 @@ pub enum BlockShape {
         /// Columns in a block.
         columns: u32,
     },
+    /// A row of that matrix, however long: a scale for each output of a layer, or each token. A scalar and a
+    /// tensor of one dimension are one row.
+    Row,
+    /// The whole tensor.
+    Tensor,
 }
 
 /// How the scale follows from a block's largest magnitude.
@@ -59,11 +64,27 @@ pub enum Recipe {
     Power(PowerRule),
     /// An e4m3 number, relative to a scale of the whole tensor except in [`Nvfp4::Single`].
     Nvfp4(Nvfp4),
-    /// An f32 quotient of the element's largest number and the largest magnitude (FP8 blocks).
-    Quotient {
-        /// Whether the factor is cut to a power of two.
-        power_of_two: bool,
-    },
+    /// An f32 quotient of the element's largest number and the largest magnitude (FP8 tensors, rows, blocks).
+    Quotient(Quotient),
+}
+
+/// Who forms the quotient of FP8 scaling: they differ in the guards at both ends of the range, and in what they
+/// do to get a power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quotient {
+    /// Transformer Engine `compute_scale_from_amax`: max / amax, 1 if amax is 0, Inf or NaN, and never more
+    /// than the largest f32.
+    F32,
+    /// The same with the significand cut off: a power of two, rounded down. `Float8BlockScaling`'s default.
+    Pow2,
+    /// torchao `amax_to_scale`: the quotient in f64, amax at least 1e-12, then rounded to f32.
+    Torchao,
+    /// The same through exp2(floor(log2)) in f32, which can round up.
+    TorchaoPow2,
+    /// DeepGEMM `per_token_cast_to_fp8`: amax at least 1e-4, amax / max stored, its reciprocal multiplied by.
+    DeepGemm,
+    /// The same with the stored scale rounded up to a power of two.
+    DeepGemmUe8m0,
 }
 
 /// Rounding of an MX scale to a power of two; the names are those of torchao's `ScaleCalculationMode`.
@@ -100,8 +121,12 @@ const RECIPES: &[(&str, Recipe)] = &[
     ("te", Recipe::Nvfp4(Nvfp4::Te)),
     ("torchao", Recipe::Nvfp4(Nvfp4::Torchao)),
     ("single", Recipe::Nvfp4(Nvfp4::Single)),
-    ("f32", Recipe::Quotient { power_of_two: false }),
-    ("pow2", Recipe::Quotient { power_of_two: true }),
+    ("f32", Recipe::Quotient(Quotient::F32)),
+    ("pow2", Recipe::Quotient(Quotient::Pow2)),
+    ("torchao", Recipe::Quotient(Quotient::Torchao)),
+    ("torchao-pow2", Recipe::Quotient(Quotient::TorchaoPow2)),
+    ("deepgemm", Recipe::Quotient(Quotient::DeepGemm)),
+    ("deepgemm-ue8m0", Recipe::Quotient(Quotient::DeepGemmUe8m0)),
 ];
 
 impl Recipe {
@@ -118,19 +143,22 @@ impl Recipe {
 }
 
 impl BlockShape {
-    /// As people write it: `32` or `128x128`.
+    /// As people write it: `32`, `128x128`, `row` or `tensor`.
     pub fn text(self) -> String {
         match self {
             Self::Run { length, .. } => length.to_string(),
             Self::Tile { rows, columns } => format!("{rows}x{columns}"),
+            Self::Row => "row".into(),
+            Self::Tensor => "tensor".into(),
         }
     }
 
-    /// Elements in a whole block.
-    pub fn elements(self) -> u32 {
+    /// Elements in a whole block; `None` where the tensor's shape decides.
+    pub fn elements(self) -> Option<u32> {
         match self {
-            Self::Run { length, .. } => length,
-            Self::Tile { rows, columns } => rows * columns,
+            Self::Run { length, .. } => Some(length),
+            Self::Tile { rows, columns } => Some(rows * columns),
+            Self::Row | Self::Tensor => None,
         }
     }
 }
@@ -141,11 +169,12 @@ pub(super) fn is_block(text: &str) -> bool {
     text.contains(':') || row(&head_of(text)).is_some()
 }
 
-/// Finds a block format: a row's name or alias, or `FORMAT:RxC` for FP8 blocks of R rows and C columns; then
-/// any of these suffixes, in any order:
+/// Finds a block format: a row's name or alias, or `FORMAT:RxC` for FP8 blocks of R rows and C columns,
+/// `FORMAT:row` and `FORMAT:tensor` for a scale of each row or of the tensor; then any of these suffixes, in any
+/// order:
 ///
-/// * `:floor`, `:ceil`, `:even`, `:rceil` (MX), `:te`, `:torchao`, `:single` (NVFP4), `:f32`, `:pow2` (FP8
-///   blocks): the scale's recipe;
+/// * `:floor`, `:ceil`, `:even`, `:rceil` (MX), `:te`, `:torchao`, `:single` (NVFP4), `:f32`, `:pow2`, `:torchao`,
+///   `:torchao-pow2`, `:deepgemm`, `:deepgemm-ue8m0` (FP8 tensors, rows and blocks): the scale's recipe;
 /// * `:block=N`: N elements share a scale (MX, NVFP4);
 /// * `:axis=A`: they lie along axis A, from 0 or, backwards, from −1 (MX, NVFP4).
 ///
@@ -163,18 +192,19 @@ pub fn find_block(text: &str) -> Result<BlockSpec> {
     let refuse = |why: String| Error::new(format!("block format '{}': {why}", escape(text)));
     let mut parts = text.trim().split(':');
     let head = head_of(parts.next().unwrap_or_default());
-    let mut spec = match (row(&head), parts.clone().next().and_then(sides)) {
+    let mut spec = match (row(&head), parts.clone().next().and_then(extent)) {
         (Some(row), None) => *row,
-        (None, Some((rows, columns))) => {
+        (None, Some(extent)) => {
             parts.next();
-            tiles(&head, rows, columns).map_err(|error| refuse(error.what().to_owned()))?
+            fp8(&head, extent).map_err(|error| refuse(error.what().to_owned()))?
         }
         (Some(row), Some(_)) => {
             return Err(refuse(format!("the blocks of {} are runs: say block=N and axis=A", row.name)));
         }
         (None, None) => {
             let names: Vec<_> = BLOCK_FORMATS.iter().map(|row| row.name).collect();
-            return Err(refuse(format!("known are {}; FORMAT:RxC for other tiles", names.join(", "))));
+            let others = "FORMAT:RxC for other tiles, FORMAT:row and FORMAT:tensor";
+            return Err(refuse(format!("known are {}; {others}", names.join(", "))));
         }
     };
     let plain = spec;
@@ -196,7 +226,7 @@ impl BlockSpec {
     fn set(&mut self, part: &str) -> std::result::Result<&'static str, String> {
         if let Some((key, value)) = part.split_once('=') {
             let BlockShape::Run { length, axis } = &mut self.shape else {
-                return Err("its blocks are tiles: the shape is given as RxC alone".into());
+                return Err("its blocks are tiles: the shape is given as RxC, row or tensor alone".into());
             };
             match key {
                 "block" => {
@@ -213,9 +243,9 @@ impl BlockSpec {
                 _ => return Err(format!("'{key}' cannot be set; block=N and axis=A can")),
             }
         }
-        let recipe = RECIPES.iter().find(|(name, _)| *name == part).map(|(_, recipe)| *recipe);
-        match recipe.filter(|recipe| discriminant(recipe) == discriminant(&self.recipe)) {
-            Some(recipe) => self.recipe = recipe,
+        let same = |recipe: &Recipe| discriminant(recipe) == discriminant(&self.recipe);
+        match RECIPES.iter().find(|(name, recipe)| *name == part && same(recipe)) {
+            Some((_, recipe)) => self.recipe = *recipe,
             None => return Err(format!("'{part}' is none of its scale recipes {}", self.recipe.siblings())),
         }
         Ok("scale recipe")
@@ -255,16 +285,38 @@ fn side(text: &str) -> Option<u32> {
     text.parse().ok().filter(|side| (1..=MAX_SIDE).contains(side))
 }
 
-/// `RxC`, without judging the sides.
-fn sides(text: &str) -> Option<(&str, &str)> {
-    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.trim().split_once(['x', 'X']).filter(|(rows, columns)| number(rows) && number(columns))
+/// How far the scale of an FP8 format reaches, as typed.
+enum Extent<'a> {
+    Tile(&'a str, &'a str),
+    Row,
+    Tensor,
 }
 
-fn tiles(head: &str, rows: &str, columns: &str) -> Result<BlockSpec> {
+/// `RxC`, without judging the sides, `row` or `tensor`.
+fn extent(text: &str) -> Option<Extent<'_>> {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.trim() {
+        text if text.eq_ignore_ascii_case("row") => Some(Extent::Row),
+        text if text.eq_ignore_ascii_case("tensor") => Some(Extent::Tensor),
+        text => {
+            let sides = text.split_once(['x', 'X']).filter(|(rows, columns)| number(rows) && number(columns));
+            sides.map(|(rows, columns)| Extent::Tile(rows, columns))
+        }
+    }
+}
+
+/// A format whose values share f32 scales so far.
+fn fp8(head: &str, extent: Extent<'_>) -> Result<BlockSpec> {
     let element = find(head)?;
-    let (Some(rows), Some(columns)) = (side(rows), side(columns)) else {
-        return Err(Error::new(format!("a block has 1 to {MAX_SIDE} rows and as many columns")));
+    let shape = match extent {
+        Extent::Row => BlockShape::Row,
+        Extent::Tensor => BlockShape::Tensor,
+        Extent::Tile(rows, columns) => match (side(rows), side(columns)) {
+            (Some(rows), Some(columns)) => BlockShape::Tile { rows, columns },
+            _ => {
+                return Err(Error::new(format!("a block has 1 to {MAX_SIDE} rows and as many columns")));
+            }
+        },
     };
     let small = element.emin() >= -64 && element.max_finite() <= super::pow2(64);
     if element.bits > 8 || !element.signed || !element.subnormals || !small {
@@ -273,17 +325,12 @@ fn tiles(head: &str, rows: &str, columns: &str) -> Result<BlockSpec> {
             element.name
         )));
     }
-    let name = format!("{}:{rows}x{columns}", element.name);
+    let name = format!("{}:{}", element.name, shape.text());
     let named = BLOCK_FORMATS.iter().find(|row| row.name == name);
-    let pattern = BLOCK_FORMATS.iter().find(|row| matches!(row.recipe, Recipe::Quotient { .. }));
+    let pattern = BLOCK_FORMATS.iter().find(|row| matches!(row.recipe, Recipe::Quotient(_)));
     match (named, pattern) {
         (Some(row), _) => Ok(*row),
-        (None, Some(pattern)) => Ok(BlockSpec {
-            name: String::leak(name),
-            element,
-            shape: BlockShape::Tile { rows, columns },
-            ..*pattern
-        }),
+        (None, Some(pattern)) => Ok(BlockSpec { name: String::leak(name), element, shape, ..*pattern }),
         (None, None) => Err(Error::new("no row of BLOCK_FORMATS has tiles")),
     }
 }

@@ -1,7 +1,7 @@
 //! The formats that have a name of their own: one cited row each, and nothing else.
 
 use super::FormatSpec;
-use super::block::{BlockShape, BlockSpec, Nvfp4, PowerRule, Recipe};
+use super::block::{BlockShape, BlockSpec, Nvfp4, PowerRule, Quotient, Recipe};
 
 /// IEEE 754-2019 clause 3: Inf, NaNs in the whole top binade, signed zeros, subnormals.
 const fn ieee(
@@ -201,7 +201,7 @@ const fn tile(name: &'static str, rows: u32, columns: u32) -> BlockSpec {
         element: row("e4m3fn"),
         scale: row("float32"),
         shape: BlockShape::Tile { rows, columns },
-        recipe: Recipe::Quotient { power_of_two: false },
+        recipe: Recipe::Quotient(Quotient::F32),
         source: "DeepSeek-V3 (arXiv 2412.19437) section 3.3; Transformer Engine Float8BlockScaling (pow2)",
     }
 }

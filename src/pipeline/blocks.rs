@@ -10,12 +10,22 @@ use crate::cast::block::BlockPlan;
 use crate::error::{Error, Result};
 use crate::format::block::BlockShape;
 use crate::source::TensorSource;
-use crate::stats::{BlockAccumulator, BlockStats, SourceStats};
+use crate::stats::{BlockAccumulator, BlockCast, BlockStats, SourceStats};
 use crate::tensor::grid::{Rectangle, row_major};
 use crate::tensor::{Decoder, Grid};
 
-/// Casts the blocks of every task's tensor with each plan; `sources` has what the ordinary pass found in
-/// each. Results come in the order of `tasks`, and in each in the order of `plans`. A tensor is read once for
+/// A tensor and its block casts.
+pub struct BlockTask<'a> {
+    /// The tensor.
+    pub task: &'a Task<'a>,
+    /// What the ordinary pass found in it.
+    pub source: &'a SourceStats,
+    /// What to cast it to.
+    pub casts: Vec<BlockCast>,
+}
+
+/// Casts the blocks of every task's tensor, of which the ordinary pass has found the statistics beside it, with
+/// each plan. Results come in the order of `tasks`, and in each in the order of `plans`. A tensor is read once for
 /// each shape of block. `read` is told the number of bytes after each rectangle, from any thread.
 pub fn run_blocks(
     tasks: &[(&Task<'_>, &SourceStats)],
@@ -23,31 +33,50 @@ pub fn run_blocks(
     threads: NonZero<usize>,
     read: impl Fn(u64) + Sync,
 ) -> Vec<(Vec<BlockStats>, Vec<Error>)> {
-    let shapes = block_shapes(plans);
-    let of_shape = |shape: BlockShape| plans.iter().filter(move |plan| plan.spec.shape == shape);
+    let casts = || plans.iter().copied().map(BlockCast::from).collect();
+    let tasks: Vec<_> =
+        tasks.iter().map(|&(task, source)| BlockTask { task, source, casts: casts() }).collect();
+    run_block_casts(&tasks, threads, read)
+}
+
+/// The same with casts of its own for each tensor.
+pub fn run_block_casts(
+    tasks: &[BlockTask<'_>],
+    threads: NonZero<usize>,
+    read: impl Fn(u64) + Sync,
+) -> Vec<(Vec<BlockStats>, Vec<Error>)> {
+    let tasks: Vec<BlockTask<'_>> = tasks
+        .iter()
+        .map(|&BlockTask { task, source, ref casts }| {
+            let casts = casts.iter().map(|cast| cast.of_one_row(&task.info.shape)).collect();
+            BlockTask { task, source, casts }
+        })
+        .collect();
     // Rectangles in a segment depend on the tensor and the shape alone, so that results do not depend on
     // the number of threads.
     let jobs: Vec<_> = tasks
         .iter()
-        .flat_map(|&(task, source)| shapes.iter().map(move |&shape| (task, source, shape)))
-        .map(|(task, source, shape)| {
+        .flat_map(|task| shapes_of(&task.casts).into_iter().map(move |shape| (task, shape)))
+        .map(|(block_task, shape)| {
+            let task = block_task.task;
             let grid = match task.source.column_major(task.index) {
                 true => Grid::column_major(&task.info.shape, shape),
                 false => Grid::new(&task.info.shape, shape),
             };
-            (task, source, shape, grid)
+            (block_task, shape, grid)
         })
         .collect();
     let a_segment = |grid: &Grid| (SEGMENT / grid.rectangle_elements().max(1)).max(1);
     let in_grid = |grid: &Grid| grid.rectangles().div_ceil(a_segment(grid));
     let segments: Vec<u64> = jobs.iter().map(|(.., grid)| grid.as_ref().map_or(0, in_grid)).collect();
-    let in_order = |job: usize| jobs[job].0.source.in_order(jobs[job].0.index);
+    let in_order = |job: usize| jobs[job].0.task.source.in_order(jobs[job].0.task.index);
     let finished = in_segments(&segments, threads, in_order, |job, number, scratch: &mut Scratch| {
-        let (task, source, shape, ref grid) = jobs[job];
+        let (BlockTask { task, source, casts }, shape, ref grid) = jobs[job];
         let grid = *grid.as_ref().map_err(Clone::clone)?;
         let each = a_segment(&grid);
         let rectangles = number * each..grid.rectangles().min((number + 1) * each);
-        let mut accumulator = BlockAccumulator::new(of_shape(shape), grid, rectangles.start, source);
+        let of_shape = casts.iter().filter(|cast| cast.plan.spec.shape == shape);
+        let mut accumulator = BlockAccumulator::new(of_shape, grid, rectangles.start, source);
         for rectangle in rectangles {
             observe_rectangle(task, &grid.rectangle(rectangle), &mut accumulator, scratch, &read)?;
         }
@@ -55,11 +84,11 @@ pub fn run_blocks(
     });
 
     let mut finished = finished.into_iter();
-    let results = tasks.iter().map(|(task, _)| {
-        let mut stats = vec![BlockStats::default(); plans.len()];
+    let results = tasks.iter().map(|BlockTask { task, casts, .. }| {
+        let mut stats = vec![BlockStats::default(); casts.len()];
         let mut failures = Vec::new();
-        for (&shape, result) in shapes.iter().zip(finished.by_ref()) {
-            let places = stats.iter_mut().zip(plans).filter(|(_, plan)| plan.spec.shape == shape);
+        for (shape, result) in shapes_of(casts).into_iter().zip(finished.by_ref()) {
+            let places = stats.iter_mut().zip(casts).filter(|(_, cast)| cast.plan.spec.shape == shape);
             match result {
                 Ok(found) => places.zip(found).for_each(|((place, _), stats)| *place = stats),
                 Err(error) => failures.push(task.fault(error)),
@@ -74,8 +103,12 @@ pub fn run_blocks(
     results.collect()
 }
 
-/// The shapes of block that occur, each once: [`run_blocks`] reads every tensor once for each.
-pub fn block_shapes(plans: &[BlockPlan]) -> Vec<BlockShape> {
+fn shapes_of(casts: &[BlockCast]) -> Vec<BlockShape> {
+    block_shapes(casts.iter().map(|cast| &cast.plan))
+}
+
+/// The shapes of block that occur, each once: every tensor is read once for each.
+pub fn block_shapes<'p>(plans: impl IntoIterator<Item = &'p BlockPlan>) -> Vec<BlockShape> {
     let mut shapes: Vec<BlockShape> = Vec::new();
     for plan in plans {
         if !shapes.contains(&plan.spec.shape) {

@@ -11,6 +11,7 @@
 //! than the one recorded is for [`trace`] to say.
 
 pub mod dumps;
+pub mod fp8;
 mod policy;
 pub mod run;
 pub mod schedule;

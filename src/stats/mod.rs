@@ -20,7 +20,7 @@ mod tensor;
 mod wide;
 
 pub use binades::Binades;
-pub use blocks::{BlockAccumulator, BlockStats};
+pub use blocks::{BlockAccumulator, BlockCast, BlockStats};
 pub use element::{ClassCounts, FormatStats, SourceStats};
 pub use errors::ErrorSums;
 pub use tensor::{StatsPlan, TensorAccumulator, TensorStats};

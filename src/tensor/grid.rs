@@ -5,6 +5,10 @@ use crate::format::block::BlockShape;
 
 /// Elements that a rectangle has at most, unless a single block has more.
 const BUDGET: u64 = 1 << 16;
+/// Elements of a part of a tensor that has one scale.
+const PART: u64 = 1 << 9;
+/// Longest row that is a block: a buffer of 64 MiB for each thread.
+pub const LONGEST_ROW: u64 = 1 << 24;
 
 /// A tensor seen as equally large matrices, each cut into blocks from its first row and column on; blocks at
 /// the far edges are smaller.
@@ -38,16 +42,23 @@ impl Grid {
     /// The tensor has no such axis as blocks are to lie along.
     pub fn new(shape: &[u64], block: BlockShape) -> Result<Self> {
         let last = shape.len().saturating_sub(1);
+        // Extents beside a 0 may be so large that their product is no u64.
+        let empty = shape.contains(&0);
+        let product = |part: &[u64]| if empty { 0 } else { part.iter().product::<u64>() };
+        if block == BlockShape::Tensor {
+            // Its parts may be cut anywhere: they are as large as stays in the first-level cache.
+            let block = (1, PART);
+            let columns = product(shape);
+            return Ok(Self { matrices: 1, rows: 1, columns, block, rectangle: (1, BUDGET.min(columns)) });
+        }
         let (axis, block) = match block {
+            BlockShape::Row | BlockShape::Tensor => (last, (1, row_of(shape)?)),
             BlockShape::Tile { rows, columns } => (last, (rows.into(), columns.into())),
             BlockShape::Run { length, axis } => {
                 let axis = axis_of(shape.len(), axis)?;
                 (axis, if axis == last { (1, length.into()) } else { (length.into(), 1) })
             }
         };
-        // Extents beside a 0 may be so large that their product is no u64.
-        let empty = shape.contains(&0);
-        let product = |part: &[u64]| if empty { 0 } else { part.iter().product::<u64>() };
         let (matrices, rows, columns) = if axis == last {
             (1, product(&shape[..last]), if empty { 0 } else { shape.last().copied().unwrap_or(1) })
         } else {
@@ -76,6 +87,8 @@ impl Grid {
     pub fn column_major(shape: &[u64], block: BlockShape) -> Result<Self> {
         let reversed: Vec<u64> = shape.iter().rev().copied().collect();
         let block = match block {
+            BlockShape::Tensor => block,
+            BlockShape::Row => BlockShape::Run { length: row_of(shape)? as u32, axis: 0 },
             BlockShape::Run { length, axis } => {
                 let axis = reversed.len().saturating_sub(1) - axis_of(shape.len(), axis)?;
                 BlockShape::Run { length, axis: axis as i32 }
@@ -125,6 +138,22 @@ impl Grid {
             stride: self.columns,
         }
     }
+}
+
+/// Elements of a row: of the last dimension.
+///
+/// # Errors
+/// Too many for a buffer.
+fn row_of(shape: &[u64]) -> Result<u64> {
+    let row = shape.last().copied().unwrap_or(1);
+    if row > LONGEST_ROW {
+        let why = format!(
+            "has rows of {row} elements, and a scale for each row of at most {LONGEST_ROW} is supported"
+        );
+        return Err(Error::new(why));
+    }
+    // Of an empty tensor no row is ever looked at.
+    Ok(row.max(1))
 }
 
 /// The axis that `axis` means among `dimensions`: negative ones count from the end. A scalar has one.

@@ -1,6 +1,8 @@
-"""Packs recorded scaler trajectories (a folder of NAME.csv[.gz] and NAME.json) into testdata/scalers.
+"""Packs recorded scaler trajectories (a folder of NAME.csv[.gz] and NAME.json) into testdata/scalers, or with
+--fp8 the scale rules of FP8 recipes among them into testdata/fp8.
 
 usage: pack_scalers.py FOLDER_OF_RECORDINGS testdata/scalers
+       pack_scalers.py FOLDER_OF_RECORDINGS testdata/fp8 --fp8
 
 Every CSV is gzipped without a time stamp, so that the same input gives the same bytes; what stood in the
 JSON files goes into one index.json.
@@ -12,12 +14,13 @@ import pathlib
 import sys
 
 # Scale rules of FP8 recipes: no loss scalers.
-OTHERS = ("te_", "fp8_")
+FP8 = ("te_", "fp8_")
 
-source, target = map(pathlib.Path, sys.argv[1:])
+source, target = map(pathlib.Path, sys.argv[1:3])
+fp8 = sys.argv[3:] == ["--fp8"]
 index = {}
 for folder in sorted(path for path in source.iterdir() if path.is_dir()):
-    if folder.name.startswith(OTHERS):
+    if folder.name.startswith(FP8) != fp8:
         continue
     for path in sorted(folder.glob("*.csv*")):
         name = path.name.removesuffix(".gz").removesuffix(".csv")

@@ -4,6 +4,7 @@
 //! `cargo bench --bench histogram -- [MiB] [formats]` (256 MiB and eight formats if not said otherwise).
 //! `cargo bench --bench histogram -- numpy [MiB]`: against `numpy_peer.py`, run by `$PYTHON` (python3), which needs
 //! NumPy and ml_dtypes.
+//! `cargo bench --bench histogram -- fp8 [MiB] [recipes]`: `amp-inspect fp8` with all recipes, against the same sum.
 //! `cargo bench --bench histogram -- small`: 10,000 tensors of 1,000 elements in one safetensors file.
 #![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -51,8 +52,11 @@ fn main() {
         println!("  NumPy / histogram       {:8.0}", peer.div_duration_f64(ours));
         return;
     }
+    let fp8 = arguments.first().is_some_and(|word| word == "fp8");
+    let arguments = &arguments[usize::from(fp8)..];
     let mebibytes: usize = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(256);
-    let formats = arguments.get(1).map_or(FORMATS, String::as_str);
+    let formats = arguments.get(1).map_or(if fp8 { "all" } else { FORMATS }, String::as_str);
+    let (command, option) = if fp8 { ("fp8", "--recipe") } else { ("histogram", "--formats") };
     let path = folder.path().join("gradients.npy");
     let elements = mebibytes << 18;
     write_gradients(&path, elements);
@@ -61,26 +65,30 @@ fn main() {
     let mut times = Vec::new();
     for _ in 0..=RUNS {
         let sum = time(Command::new(&this).arg("sum").arg(&path));
-        let ours = time(&mut histogram(&path, formats));
+        let ours = time(&mut amp_inspect(command, &path, option, formats));
         times.push((ours, sum));
     }
     times.remove(0);
     let (ours, sum) = (median(times.iter().map(|t| t.0)), median(times.iter().map(|t| t.1)));
     let ratio = median(times.iter().map(|t| t.0.div_duration_f64(t.1)));
     println!(
-        "{mebibytes} MiB of f32, {THREADS} threads, formats {formats}, median of {RUNS} whole processes"
+        "{mebibytes} MiB of f32, {THREADS} threads, {command} {option} {formats}, median of {RUNS} whole processes"
     );
     println!("  sum of the mapped file  {:8.1} ms", 1e3 * sum.as_secs_f64());
-    println!("  histogram               {:8.1} ms", 1e3 * ours.as_secs_f64());
+    println!("  {command:<22}  {:8.1} ms", 1e3 * ours.as_secs_f64());
     println!("  elements per second     {:8.3} G", elements as f64 / ours.as_secs_f64() / 1e9);
-    println!("  histogram / sum         {ratio:8.2}");
+    println!("  {:<22}  {ratio:8.2}", format!("{command} / sum"));
 }
 
 fn histogram(path: &Path, formats: &str) -> Command {
+    amp_inspect("histogram", path, "--formats", formats)
+}
+
+fn amp_inspect(subcommand: &str, path: &Path, option: &str, formats: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_amp-inspect"));
     let threads = THREADS.to_string();
-    command.arg("histogram").arg(path);
-    command.args(["--json", "--quiet", "--threads", &threads, "--formats", formats]);
+    command.arg(subcommand).arg(path);
+    command.args(["--json", "--quiet", "--threads", &threads, option, formats]);
     command
 }
 

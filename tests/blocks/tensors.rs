@@ -84,6 +84,8 @@ fn blocks(shape: &[u64], block: BlockShape) -> Vec<Vec<usize>> {
                 let width = shape.last().copied().unwrap_or(1);
                 index = vec![position / width / u64::from(rows), position % width / u64::from(columns)];
             }
+            BlockShape::Row => index = vec![position / shape.last().copied().unwrap_or(1)],
+            BlockShape::Tensor => index = Vec::new(),
         }
         blocks.entry(index).or_default().push(position as usize);
     }
@@ -123,7 +125,7 @@ fn naive(shape: &[u64], values: &[f64], plan: &BlockPlan) -> BlockStats {
             ScaleClass::Saturated => counts.saturated += 1,
             ScaleClass::Nan => counts.nan += 1,
         }
-        if amax != 0.0 && !scale.value.is_nan() {
+        if amax != 0.0 && scale.value.is_finite() {
             stats.scale_min = stats.scale_min.min(scale.value);
             stats.scale_max = stats.scale_max.max(scale.value);
         }
@@ -140,7 +142,8 @@ fn naive(shape: &[u64], values: &[f64], plan: &BlockPlan) -> BlockStats {
         stats.format.errors.merge(&errors);
     }
     worst.sort_by(|a, b| b.rel_l2.total_cmp(&a.rel_l2));
-    worst.truncate(WORST);
+    // A whole tensor is no place in it.
+    worst.truncate(if plan.spec.shape == BlockShape::Tensor { 0 } else { WORST });
     stats.worst = worst;
     stats
 }
@@ -188,6 +191,12 @@ const FORMATS: &[&str] = &[
     "e4m3fnuz:1x16",
     "e2m1fn:128x1",
     "e4m0fn:2x2",
+    "e4m3fn:row:torchao",
+    "e2m3fn:row:pow2",
+    "e5m2:tensor",
+    "e4m3fn:tensor:torchao-pow2",
+    "e4m3fn:1x128:deepgemm",
+    "e5m2:3x40:deepgemm-ue8m0",
 ];
 
 /// The casts whose blocks lie along an axis that tensors of this shape have. Scalars have one axis.
@@ -195,7 +204,7 @@ fn plans(shape: &[u64], scale: f32) -> Vec<BlockPlan> {
     let rank = shape.len().max(1) as i32;
     let fits = |plan: &BlockPlan| match plan.spec.shape {
         BlockShape::Run { axis, .. } => (-rank..rank).contains(&axis),
-        BlockShape::Tile { .. } => true,
+        BlockShape::Tile { .. } | BlockShape::Row | BlockShape::Tensor => true,
     };
     FORMATS.iter().map(|name| BlockPlan { spec: find_block(name).unwrap(), scale }).filter(fits).collect()
 }

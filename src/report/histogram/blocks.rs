@@ -33,12 +33,15 @@ impl FormatRow {
     /// longer than `width` characters.
     pub(super) fn no_limits(&self, width: usize) -> String {
         let Some(plan) = self.target.block() else { return String::new() };
+        let recipe = plan.spec.recipe.name();
         let (values, along) = match plan.spec.shape {
+            BlockShape::Row | BlockShape::Tensor => {
+                return format!("a scale for each {} ({recipe})", plan.spec.shape.text());
+            }
             BlockShape::Run { length, axis: -1 } => (length.to_string(), String::new()),
             BlockShape::Run { length, axis } => (length.to_string(), format!(" along axis {axis}")),
             BlockShape::Tile { rows, columns } => (format!("{rows}×{columns}"), String::new()),
         };
-        let recipe = plan.spec.recipe.name();
         let long = format!("a scale for each {values} values{along} ({recipe})");
         if long.chars().count() <= width { long } else { format!("{values}{along} ({recipe})") }
     }

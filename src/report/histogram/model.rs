@@ -247,9 +247,7 @@ impl HistogramReport {
     /// Counts a tensor of input number `input` as read.
     pub fn count(&mut self, input: usize, info: &TensorInfo) {
         if let Some(input) = self.inputs.get_mut(input) {
-            input.tensors += 1;
-            input.elements += info.elements;
-            input.bytes += info.bytes();
+            input.count(info);
         }
     }
 
@@ -289,6 +287,13 @@ impl Input {
     /// A file from which nothing has been taken yet.
     pub fn new(path: String, metadata: Vec<(String, String)>) -> Self {
         Self { path, step: None, rank: None, metadata, tensors: 0, elements: 0, bytes: 0 }
+    }
+
+    /// Counts a tensor taken from it.
+    pub fn count(&mut self, info: &TensorInfo) {
+        self.tensors += 1;
+        self.elements += info.elements;
+        self.bytes += info.bytes();
     }
 }
 

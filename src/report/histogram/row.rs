@@ -57,7 +57,8 @@ pub struct BlockRow {
     pub shape: String,
     /// The axis that blocks lie along, counted from 0, or backwards from -1; `null` for tiles.
     pub axis: Option<i32>,
-    /// Bits that an element takes together with its share of the block's scale.
+    /// Bits that an element takes together with its share of the block's scale; without that share where the
+    /// tensor's shape decides how large it is.
     pub bits_per_element: Num,
 }
 
@@ -105,7 +106,7 @@ impl FormatRow {
 impl BlockRow {
     fn new(plan: &BlockPlan) -> Self {
         let spec = &plan.spec;
-        let share = f64::from(spec.scale.bits) / f64::from(spec.shape.elements());
+        let share = spec.shape.elements().map_or(0.0, |n| f64::from(spec.scale.bits) / f64::from(n));
         Self {
             element: spec.element.name,
             scale: spec.scale.name,
@@ -113,7 +114,7 @@ impl BlockRow {
             shape: spec.shape.text(),
             axis: match spec.shape {
                 BlockShape::Run { axis, .. } => Some(axis),
-                BlockShape::Tile { .. } => None,
+                BlockShape::Tile { .. } | BlockShape::Row | BlockShape::Tensor => None,
             },
             bits_per_element: Num(f64::from(spec.element.bits) + share),
         }

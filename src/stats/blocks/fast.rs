@@ -1,13 +1,14 @@
-//! The elements of one block, cast many at a time: plain loops that compilers vectorise.
+//! The elements of one block, cast many at a time: plain loops that compilers vectorise, for each [`Level`].
 //!
 //! Only for blocks of finite numbers under an ordinary scale; the definition serves the others.
 
 use super::FormatStats;
 use crate::cast::block::{BlockPlan, BlockScale, Factor, passes_over_nan};
 use crate::cast::fast::nearest::Nearest;
+use crate::cast::fast::{self, Kernel, Level};
 use crate::format::{BlockSpec, FormatSpec};
 
-const LANES: usize = 4;
+const LANES: usize = 8;
 const SIGN: u32 = 1 << 31;
 const INFINITY: u32 = f32::INFINITY.to_bits();
 
@@ -16,6 +17,8 @@ const INFINITY: u32 = f32::INFINITY.to_bits();
 pub(super) struct Values {
     /// Padded with zeros to a multiple of [`LANES`].
     padded: Vec<f32>,
+    /// 1/|x| of each, 0 of a zero.
+    inverses: Vec<f64>,
     len: usize,
     zeros: u32,
     nan: bool,
@@ -29,31 +32,15 @@ pub(super) struct Values {
 
 impl Values {
     /// Takes in a block, given the parts of its rows.
-    pub(super) fn load(&mut self, rows: &mut dyn Iterator<Item = &[f32]>) {
+    pub(super) fn load(&mut self, level: Level, rows: &mut dyn Iterator<Item = &[f32]>) {
         self.padded.clear();
         rows.for_each(|row| self.padded.extend_from_slice(row));
         self.len = self.padded.len();
         let whole = self.len.next_multiple_of(LANES);
         self.padded.resize(whole, 0.0);
-        let mut zeros = [0_u32; LANES];
-        let (mut highest, mut smallest) = ([0_u32; LANES], [u32::MAX; LANES]);
-        let mut squares = [0.0_f64; LANES];
-        for xs in self.padded.as_chunks::<LANES>().0 {
-            for lane in 0..LANES {
-                let magnitude = xs[lane].to_bits() & !SIGN;
-                let x = f64::from(f32::from_bits(magnitude));
-                zeros[lane] += u32::from(magnitude == 0);
-                highest[lane] = highest[lane].max(magnitude);
-                // Zero wraps around to the largest, so that it is never the smallest.
-                smallest[lane] = smallest[lane].min(magnitude.wrapping_sub(1));
-                squares[lane] += x * x;
-            }
-        }
-        self.zeros = zeros.iter().sum::<u32>() - (whole - self.len) as u32;
-        self.largest = highest.iter().copied().max().unwrap_or(0);
-        self.largest_finite = self.largest;
-        self.smallest = smallest.iter().copied().min().unwrap_or(u32::MAX).wrapping_add(1);
-        self.signal = squares.iter().sum();
+        self.inverses.resize(whole, 0.0);
+        fast::run(level, Survey(self));
+        self.zeros -= (whole - self.len) as u32;
         self.nan = self.largest > INFINITY;
         if self.largest >= INFINITY {
             let magnitudes = || self.padded.iter().map(|x| x.to_bits() & !SIGN);
@@ -76,12 +63,46 @@ impl Values {
     /// log2 of the largest over the smallest nonzero finite magnitude; `None` without any.
     pub(super) fn range_log2(&self) -> Option<f64> {
         let magnitude = |bits| f64::from(f32::from_bits(bits));
+        // A quotient of two f32 is well inside the range of f64.
         (self.largest_finite > 0)
-            .then(|| libm::log2(magnitude(self.largest_finite)) - libm::log2(magnitude(self.smallest)))
+            .then(|| libm::log2(magnitude(self.largest_finite) / magnitude(self.smallest)))
     }
 
     fn all_finite(&self) -> bool {
         !self.nan && self.largest < INFINITY
+    }
+}
+
+/// Zeros, extremes, squares and inverses, as if every element were finite.
+struct Survey<'a>(&'a mut Values);
+
+impl Kernel for Survey<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let values = self.0;
+        let mut zeros = [0_u32; LANES];
+        let (mut highest, mut smallest) = ([0_u32; LANES], [u32::MAX; LANES]);
+        let mut squares = [0.0_f64; LANES];
+        let inverses = values.inverses.as_chunks_mut::<LANES>().0;
+        for (xs, inverses) in values.padded.as_chunks::<LANES>().0.iter().zip(inverses) {
+            for lane in 0..LANES {
+                let magnitude = xs[lane].to_bits() & !SIGN;
+                let x = f64::from(f32::from_bits(magnitude));
+                zeros[lane] += u32::from(magnitude == 0);
+                highest[lane] = highest[lane].max(magnitude);
+                // Zero wraps around to the largest, so that it is never the smallest.
+                smallest[lane] = smallest[lane].min(magnitude.wrapping_sub(1));
+                squares[lane] += x * x;
+                inverses[lane] = if magnitude == 0 { 0.0 } else { 1.0 / x };
+            }
+        }
+        values.zeros = zeros.iter().sum();
+        values.largest = highest.iter().copied().max().unwrap_or(0);
+        values.largest_finite = values.largest;
+        values.smallest = smallest.iter().copied().min().unwrap_or(u32::MAX).wrapping_add(1);
+        values.signal = squares.iter().sum();
     }
 }
 
@@ -115,24 +136,26 @@ impl Fast {
         fits.then_some(Self { nearest, min_normal, max })
     }
 
-    /// What the cast does to the block; `None` if the definition has to say.
+    /// What the cast does to the block; `None` if the definition has to say. The largest relative error is told only if
+    /// it is above `max_rel`.
     pub(super) fn observe(
         &self,
+        level: Level,
         values: &Values,
         plan: &BlockPlan,
         scale: &BlockScale,
+        max_rel: f64,
     ) -> Option<FormatStats> {
         if !values.all_finite() || !scale.unit.is_finite() || scale.unit == 0.0 {
             return None;
         }
-        let back = scale.back(plan);
-        let sums = match scale.factor {
-            Factor::Times(factor) if factor.is_finite() => {
-                self.sum(values, back, |x| (x * plan.scale) * factor)
-            }
-            Factor::Over(divisor) if divisor > 0.0 => self.sum(values, back, |x| (x * plan.scale) / divisor),
+        let (times, over) = match scale.factor {
+            Factor::Times(factor) if factor.is_finite() => (factor, 1.0),
+            Factor::Over(divisor) if divisor > 0.0 => (1.0, divisor),
             _ => return None,
         };
+        let sum = Sum { fast: self, values, scale: plan.scale, times, over, back: scale.back(plan) };
+        let sums = fast::run(level, sum);
         let (elements, zeros) = (values.len as u64, u64::from(values.zeros));
         let padding = (values.padded.len() - values.len) as u64;
         let [becomes_zero, below_normal, overflow] =
@@ -147,26 +170,50 @@ impl Fast {
         let errors = &mut stats.errors;
         (errors.elements, errors.nonzero) = (elements, elements - zeros);
         (errors.signal, errors.noise, errors.relative) = (values.signal, sums.noise, sums.relative);
-        (errors.max_abs, errors.max_rel) = (sums.max_abs, sums.max_rel);
+        errors.max_abs = sums.max_abs;
+        // What multiplication has rounded is less than the addition. No error to nearest exceeds 1, unless the product
+        // with the plan's scale has left the range.
+        let beyond = max_rel < 1.0 || sums.max_rel > 1.0 + 1e-15;
+        if beyond && sums.max_rel * (1.0 + 1e-12) > max_rel {
+            errors.max_rel = sum.max_rel();
+        }
         Some(stats)
     }
+}
+
+/// Casts every element, and adds up what becomes of them.
+#[derive(Clone, Copy)]
+struct Sum<'a> {
+    fast: &'a Fast,
+    values: &'a Values,
+    /// The plan's scale, the factor of the block, and what it is divided by: whichever it is not is 1.
+    scale: f32,
+    times: f32,
+    over: f32,
+    /// What an element's number is multiplied by to come back.
+    back: f64,
+}
+
+impl Kernel for Sum<'_> {
+    type Out = Sums;
 
     #[inline(always)]
-    fn sum(&self, values: &Values, back: f64, scaled: impl Fn(f32) -> f32) -> Sums {
+    fn run(self) -> Sums {
+        let Self { fast: Fast { nearest, min_normal, max }, values, scale, times, over, back } = self;
         let mut lanes = Lanes::default();
-        for xs in values.padded.as_chunks::<LANES>().0 {
-            for (lane, &x) in xs.iter().enumerate() {
-                let magnitude = f32::from_bits(scaled(x).to_bits() & !SIGN);
-                let unlimited = self.nearest.round(magnitude.to_bits());
-                let rounded = if unlimited > self.max { self.max } else { unlimited };
+        let inverses = values.inverses.as_chunks::<LANES>().0;
+        for (xs, inverses) in values.padded.as_chunks::<LANES>().0.iter().zip(inverses) {
+            for lane in 0..LANES {
+                let x = xs[lane];
+                let magnitude = f32::from_bits(((x * scale) * times / over).to_bits() & !SIGN);
+                let unlimited = nearest.round(magnitude.to_bits());
+                let rounded = if unlimited > *max { *max } else { unlimited };
                 lanes.becomes_zero[lane] += u32::from(rounded == 0.0);
-                lanes.below_normal[lane] += u32::from(rounded < self.min_normal);
-                lanes.overflow[lane] += u32::from(unlimited > self.max);
-                lanes.clipped[lane] += u32::from(magnitude > self.max);
-                let x = f64::from(x.abs());
-                let error = (x - f64::from(rounded) * back).abs();
-                // The error of a zero is zero: any divisor will do.
-                let relative = error / if x > 0.0 { x } else { 1.0 };
+                lanes.below_normal[lane] += u32::from(rounded < *min_normal);
+                lanes.overflow[lane] += u32::from(unlimited > *max);
+                lanes.clipped[lane] += u32::from(magnitude > *max);
+                let error = (f64::from(x.abs()) - f64::from(rounded) * back).abs();
+                let relative = error * inverses[lane];
                 lanes.noise[lane] += error * error;
                 lanes.relative[lane] += relative;
                 lanes.max_abs[lane] = if error > lanes.max_abs[lane] { error } else { lanes.max_abs[lane] };
@@ -184,6 +231,20 @@ impl Fast {
             overflow: lanes.overflow.iter().sum(),
             clipped: lanes.clipped.iter().sum(),
         }
+    }
+}
+
+impl Sum<'_> {
+    /// The largest relative error to the last bit: a quotient, not a product with a rounded inverse.
+    fn max_rel(&self) -> f64 {
+        let Fast { nearest, max, .. } = self.fast;
+        let errors = self.values.elements().iter().filter(|x| **x != 0.0).map(|&x| {
+            let magnitude = ((x * self.scale) * self.times / self.over).to_bits() & !SIGN;
+            let rounded = nearest.round(magnitude).min(*max);
+            let x = f64::from(x.abs());
+            (x - f64::from(rounded) * self.back).abs() / x
+        });
+        errors.fold(0.0, f64::max)
     }
 }
 

@@ -9,7 +9,9 @@ mod fast;
 pub use accumulator::BlockAccumulator;
 
 use super::{FormatStats, SourceStats};
-use crate::cast::block::{BlockPlan, BlockScale, ScaleClass, TensorScale, passes_over_nan};
+use crate::cast::block::{BlockPlan, BlockScale, ScaleClass, TensorScale, block_scale, passes_over_nan};
+use crate::format::block::BlockShape;
+use crate::tensor::grid::LONGEST_ROW;
 
 /// Number of blocks that are named for their error.
 pub const WORST: usize = 5;
@@ -113,28 +115,24 @@ impl BlockStats {
     /// Casts one block, whose first element lies at `first`, one element after the other. THE definition:
     /// faster code must count and sum as this does. The cast is of f32, so `x` is rounded to it first.
     pub fn observe(&mut self, plan: &BlockPlan, scale: &BlockScale, first: u64, values: &[f64]) {
-        let mut block = FormatStats::default();
-        for &x in values {
-            let element = scale.element(plan, x, x as f32 * plan.scale);
-            block.classes.add(element.class, 1);
-            if x.is_finite() {
-                block.exceeds_max += u64::from(element.clipped);
-                block.errors.observe(x, element.dequantised, 1);
-            }
-        }
-        self.add(scale, first, &block);
+        self.add(scale, first, &cast_each(plan, scale, values));
     }
 
     /// Takes in one block's scale and the statistics of its elements.
     fn add(&mut self, scale: &BlockScale, first: u64, block: &FormatStats) {
         self.format.merge(block);
+        self.count(scale);
+        if let Some(rel_l2) = block.errors.rel_l2().filter(|&error| error > 0.0) {
+            self.rank(WorstBlock { first, rel_l2 });
+        }
+    }
+
+    /// Counts a scale.
+    fn count(&mut self, scale: &BlockScale) {
         self.scales.add(scale.class);
         if !matches!(scale.class, ScaleClass::AllZero | ScaleClass::Nan) {
             self.scale_min = self.scale_min.min(scale.value);
             self.scale_max = self.scale_max.max(scale.value);
-        }
-        if let Some(rel_l2) = block.errors.rel_l2().filter(|&error| error > 0.0) {
-            self.rank(WorstBlock { first, rel_l2 });
         }
     }
 
@@ -189,15 +187,72 @@ impl BlockStats {
     }
 }
 
-/// The scale of a whole tensor with these values, as `plan`'s recipe forms it.
-pub fn tensor_scale(plan: &BlockPlan, source: &SourceStats) -> TensorScale {
-    let amax = if source.nan > 0 && !passes_over_nan(plan.spec.recipe) {
+/// Casts the elements of a block one after the other.
+fn cast_each(plan: &BlockPlan, scale: &BlockScale, values: &[f64]) -> FormatStats {
+    let mut block = FormatStats::default();
+    for &x in values {
+        let element = scale.element(plan, x, x as f32 * plan.scale);
+        block.classes.add(element.class, 1);
+        if x.is_finite() {
+            block.exceeds_max += u64::from(element.clipped);
+            block.errors.observe(x, element.dequantised, 1);
+        }
+    }
+    block
+}
+
+/// A block cast of one tensor.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockCast {
+    /// The cast.
+    pub plan: BlockPlan,
+    /// The factor of all elements of the tensor where it was fixed before they were seen, as delayed scaling does;
+    /// the plan's blocks are then of the shape [`Tensor`](crate::format::block::BlockShape::Tensor). `None`: the
+    /// scales follow from the values.
+    pub factor: Option<f32>,
+}
+
+impl BlockCast {
+    /// The same for a tensor of this shape. If it is one row that is too long to be held, as a tensor of one dimension
+    /// may be, that row's scale is the tensor's.
+    #[must_use]
+    pub fn of_one_row(mut self, shape: &[u64]) -> Self {
+        let spec = &mut self.plan.spec;
+        let row = shape.last().copied().unwrap_or(1);
+        if spec.shape == BlockShape::Row && row > LONGEST_ROW && shape.iter().product::<u64>() == row {
+            spec.shape = BlockShape::Tensor;
+        }
+        self
+    }
+}
+
+impl From<BlockPlan> for BlockCast {
+    fn from(plan: BlockPlan) -> Self {
+        Self { plan, factor: None }
+    }
+}
+
+/// The largest magnitude of a tensor with these values, as `plan`'s recipe sees it.
+fn tensor_amax(plan: &BlockPlan, source: &SourceStats) -> f32 {
+    if source.nan > 0 && !passes_over_nan(plan.spec.recipe) {
         f32::NAN
     } else if source.inf() > 0 {
         f32::INFINITY
     } else {
         // Rounding is monotonic: the product of the largest is the largest product.
         source.amax as f32 * plan.scale
-    };
-    TensorScale::new(&plan.spec, amax)
+    }
+}
+
+/// The scale of a whole tensor with these values, as `plan`'s recipe forms it.
+pub fn tensor_scale(plan: &BlockPlan, source: &SourceStats) -> TensorScale {
+    TensorScale::new(&plan.spec, tensor_amax(plan, source))
+}
+
+/// The one scale of a tensor with these values; `None` if its blocks have scales of their own.
+pub fn single_scale(cast: &BlockCast, source: &SourceStats) -> Option<BlockScale> {
+    let BlockCast { plan, factor } = cast;
+    let of_values = || block_scale(&plan.spec, TensorScale::ONE, tensor_amax(plan, source));
+    (plan.spec.shape == BlockShape::Tensor)
+        .then(|| factor.map_or_else(of_values, |factor| BlockScale::of_factor(factor, 1.0 / factor)))
 }
