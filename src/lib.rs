@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! bytes ─▶ values ─▶ casts ─▶ statistics ─▶ report
-//! error < format < tensor < {source, cast} < {stats, verify} < scaler < report < pipeline < cli
+//! error < format < tensor < {source, cast} < {stats, verify} < {scaler, training} < report < pipeline < cli
 //! ```
 
 pub mod cast;
@@ -17,4 +17,5 @@ pub mod scaler;
 pub mod source;
 pub mod stats;
 pub mod tensor;
+pub mod training;
 pub mod verify;

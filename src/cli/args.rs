@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use super::by::{By, by_parser};
 use super::input_args::InputArgs;
 use super::simulate::SimulateArgs;
+use super::updates::UpdatesArgs;
 use crate::cast::profile::{PROFILES, Profile};
 use crate::cast::{OVERFLOWS, Overflow, ROUNDINGS, Rounding};
 use crate::format::table::{BLOCK_FORMATS, FORMATS};
@@ -40,6 +41,7 @@ pub(super) enum Command {
     Formats(FormatsArgs),
     Verify(VerifyArgs),
     SimulateScaler(SimulateArgs),
+    Updates(UpdatesArgs),
 }
 
 /// What each format would lose: a log2-magnitude histogram with every format's limits, and the share

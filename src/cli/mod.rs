@@ -13,6 +13,7 @@ mod output;
 mod progress;
 mod rows;
 mod simulate;
+mod updates;
 mod verify;
 
 use std::ffi::OsString;
@@ -58,6 +59,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Formats(args) => formats::run(args),
         args::Command::Verify(args) => verify::run(args),
         args::Command::SimulateScaler(args) => simulate::run(args),
+        args::Command::Updates(args) => updates::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

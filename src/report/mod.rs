@@ -14,6 +14,7 @@ pub mod save;
 pub mod simulate;
 pub mod style;
 mod table;
+pub mod updates;
 pub mod verify;
 
 use std::io::{self, Write};
