@@ -7,11 +7,13 @@ mod blocks;
 mod replicas;
 mod scalers;
 mod together;
+mod worlds;
 
 pub use blocks::{block_shapes, run_blocks};
 pub use replicas::replicas;
 pub use scalers::run_scalers;
 pub use together::run_together;
+pub use worlds::run_worlds;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;

@@ -14,8 +14,9 @@ use amp_inspect::format::{FormatSpec, find};
 use amp_inspect::source::open;
 use amp_inspect::stats::{AccumulateTogether as _, Merge as _};
 use amp_inspect::tensor::{ByteOrder, Chunk, Decoder, Dtype, TensorInfo};
+use amp_inspect::training::Stored;
 use amp_inspect::training::updates::checkpoint::{Checkpoint, canonical};
-use amp_inspect::training::updates::{Rule, Step, Stored, TensorUpdates, UpdateAccumulator, UpdatePlan, Way};
+use amp_inspect::training::updates::{Rule, Step, TensorUpdates, UpdateAccumulator, UpdatePlan, Way};
 use common::{Random, amp_inspect, amp_inspect_at, printed, refused, row, testdata};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -101,7 +102,7 @@ fn an_ulp_is_the_way_to_the_next_number() {
         }
     }
     let error = Stored::new(row("e8m0fnu"), None).unwrap_err().to_string();
-    assert_eq!(error, "e8m0fnu is no format to keep weights in");
+    assert_eq!(error, "e8m0fnu is no format to train in");
 }
 
 /// One step of SGD at learning rate `lr`.
@@ -249,7 +250,7 @@ fn stepped(level: Level, step: &Step, format: &str, inputs: &[&[f32]]) -> Vec<f3
     let weights: Vec<f32> = inputs[0].iter().map(|w| stored.round(*w)).collect();
     let mut increments = vec![0.0; weights.len()];
     step.increments(level, &weights, &inputs[1..], &mut increments);
-    weights.iter().zip(&increments).map(|(w, d)| stored.step(*w, step.decay(), *d)).collect()
+    weights.iter().zip(&increments).map(|(w, d)| step_of(&stored, *w, step.decay(), *d)).collect()
 }
 
 fn rounded(format: &str, values: &[f32]) -> Vec<f32> {
@@ -491,7 +492,7 @@ fn what_cannot_be_done_is_told_in_a_sentence() {
     );
     refused(
         &["updates", "--weights", WEIGHTS, "--grads", GRADS, "--lr", "1", "--formats", "e8m0fnu"],
-        "e8m0fnu is no format to keep weights in",
+        "e8m0fnu is no format to train in",
     );
     refused(
         &["updates", "--checkpoint", CHECKPOINT, "--tensor", "^nothing$"],

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::by::{By, by_parser};
 use super::input_args::InputArgs;
+use super::reduce::ReduceArgs;
 use super::simulate::SimulateArgs;
 use super::updates::UpdatesArgs;
 use crate::cast::profile::{PROFILES, Profile};
@@ -42,6 +43,7 @@ pub(super) enum Command {
     Verify(VerifyArgs),
     SimulateScaler(SimulateArgs),
     Updates(UpdatesArgs),
+    Reduce(ReduceArgs),
 }
 
 /// What each format would lose: a log2-magnitude histogram with every format's limits, and the share

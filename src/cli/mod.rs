@@ -11,6 +11,7 @@ mod inputs;
 mod ls;
 mod output;
 mod progress;
+mod reduce;
 mod rows;
 mod simulate;
 mod updates;
@@ -60,6 +61,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Verify(args) => verify::run(args),
         args::Command::SimulateScaler(args) => simulate::run(args),
         args::Command::Updates(args) => updates::run(args),
+        args::Command::Reduce(args) => reduce::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

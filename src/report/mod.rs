@@ -10,6 +10,7 @@ pub mod histogram;
 pub mod listing;
 pub mod number;
 pub mod picture;
+pub mod reduce;
 pub mod save;
 pub mod simulate;
 pub mod style;

@@ -3,4 +3,8 @@
 //! Nothing here reads files or starts threads. Arithmetic is that of the frameworks, float32 operation by float32
 //! operation; casts are those of [`crate::cast`].
 
+pub mod reduce;
+mod stored;
 pub mod updates;
+
+pub use stored::Stored;

@@ -77,15 +77,16 @@ pub(in crate::cli) struct UpdatesArgs {
 }
 
 const DEFINITIONS: &str = "\
-Definitions (w: the weight in its format, δ: the wanted change -lr·u, with decay, as torch computes it in
-float32; the new weight is w + δ in float32, rounded once to the format; figures of updates that are not 0):
-  unmoved %   w stays where it is: the update vanishes
-  off %       w moves, but by less than half or more than one and a half of δ
-  along %     ⟨applied, δ⟩ / ‖δ‖²: how much of the step is made, in its own direction
-  size %      ‖applied‖ / ‖δ‖: the effective learning rate, of the one asked for; random steps count too
-  error %     ‖applied − δ‖ / ‖δ‖
-  lr for half the smallest learning rate at which half of the updates reach half an ulp of their weight
-  ulp         distance from |w| to the next larger number of the format
+Definitions (w: the weight in its format, δ: the wanted change, -lr·u and the decay, as torch
+computes it in float32; the new weight is w + δ in float32, rounded once to the format). All
+figures are of the updates that are not 0:
+  unmoved %    w stays where it is: the update vanishes
+  off %        w moves, but by less than half or more than one and a half of δ
+  along %      ⟨applied, δ⟩ / ‖δ‖²: how much of the step is made, in its own direction
+  size %       ‖applied‖ / ‖δ‖: the effective learning rate; random steps count too
+  error %      ‖applied − δ‖ / ‖δ‖
+  lr for half  smallest learning rate at which half of the updates reach half an ulp
+  ulp          distance from |w| to the next larger number of the format
 
 Exit code: 0 done, 2 wrong usage or something that could not be read.";
 

@@ -7,7 +7,8 @@ use crate::report::histogram::as_map;
 use crate::report::number::Num;
 use crate::report::{SCHEMA_VERSION, Tool};
 use crate::tensor::TensorInfo;
-use crate::training::updates::{FormatUpdates, Stored, Tally, TensorUpdates, UpdatePlan, Way};
+use crate::training::Stored;
+use crate::training::updates::{FormatUpdates, Tally, TensorUpdates, UpdatePlan, Way};
 use crate::training::updates::{Ratios, Step};
 
 /// What the figures mean.

@@ -2,7 +2,7 @@
 
 use super::ratios::Ratios;
 use super::rule::{Rule, Step};
-use super::store::{Kept, Start, Stored, Way};
+use super::store::{Kept, Start, Way};
 use super::tally::{Expected, Tally, changes};
 use crate::cast::fast::{Kernel, Level, run};
 use crate::cast::philox::philox4x32;
@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::FormatSpec;
 use crate::stats::{AccumulateTogether, Merge};
 use crate::tensor::Chunk;
+use crate::training::Stored;
 
 /// Elements that all steps are taken for before the next: what is needed of them stays in the first caches.
 const PIECE: usize = 1 << 10;

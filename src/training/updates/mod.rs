@@ -14,5 +14,5 @@ pub mod tally;
 pub use accumulate::{FormatUpdates, TensorUpdates, UpdateAccumulator, UpdatePlan};
 pub use ratios::Ratios;
 pub use rule::{Rule, Step};
-pub use store::{Stored, Way};
+pub use store::{Way, step};
 pub use tally::Tally;

@@ -3,11 +3,8 @@
 //! The new weight is computed in float32, as fused kernels do, and rounded once to the format. (torch without
 //! `fused` rounds c·w to the format first, where a decay of less than half an ulp is lost.)
 
-use crate::cast::fast::nearest::Nearest;
 use crate::cast::fast::{Kernel, Level, run};
-use crate::cast::{Overflow, Rounding};
-use crate::error::{Error, Result};
-use crate::format::{FormatSpec, pow2};
+use crate::training::Stored;
 
 /// How weights are kept between steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,129 +35,10 @@ impl Way {
     }
 }
 
-/// A format that weights are kept in.
-#[derive(Clone, Copy, Debug)]
-pub struct Stored {
-    /// The format.
-    pub format: FormatSpec,
-    nearest: Nearest,
-    largest: f32,
-    /// What is stored beyond the largest number.
-    overflow: f32,
-    /// Random bits of stochastic rounding.
-    random_bits: u32,
-    /// Bits of a float32 below the format's last, in a normal number.
-    mask: u32,
-    /// Smallest subnormal number, and its inverse.
-    unit: f32,
-    per_unit: f32,
-    /// Whether subnormal numbers begin where those of float32 do, so that one rule serves both.
-    aligned: bool,
-}
-
-impl Stored {
-    /// Weights in `format`, with as many random bits as NVIDIA's `cvt.rs` takes if `random_bits` is `None`.
-    ///
-    /// # Errors
-    /// A format that keeps no weights: unsigned, an integer, of one significand bit, or beyond float32.
-    pub fn new(format: FormatSpec, random_bits: Option<u32>) -> Result<Self> {
-        let number = Nearest::new(&format).filter(|_| format.signed && !format.twos_complement);
-        let Some(nearest) = number else {
-            return Err(Error::new(format!("{} is no format to keep weights in", format.name)));
-        };
-        let unit = pow2(format.emin() - format.trailing_bits() as i32);
-        let Rounding::Stochastic { bits, .. } = Rounding::stochastic(&format, random_bits) else {
-            return Err(Error::new(format!("{} has no stochastic rounding", format.name)));
-        };
-        let largest = format.max_finite() as f32;
-        let saturates = Overflow::default_for(&format) == Overflow::Saturate;
-        Ok(Self {
-            format,
-            nearest,
-            largest,
-            overflow: if saturates { largest } else { f32::INFINITY },
-            random_bits: bits,
-            mask: (1 << nearest.dropped) - 1,
-            unit: unit as f32,
-            per_unit: pow2(format.trailing_bits() as i32 - format.emin()) as f32,
-            aligned: format.emin() == -126,
-        })
-    }
-
-    /// Random bits that stochastic rounding looks at.
-    pub fn random_bits(&self) -> u32 {
-        self.random_bits
-    }
-
-    /// `x` rounded to the nearest number, ties to even; a NaN stays one.
-    #[inline(always)]
-    pub fn round(&self, x: f32) -> f32 {
-        let rounded = self.nearest.round(x.to_bits() & (u32::MAX >> 1));
-        self.bounded(rounded).copysign(x)
-    }
-
-    #[inline(always)]
-    fn bounded(&self, magnitude: f32) -> f32 {
-        if magnitude > self.largest { self.overflow } else { magnitude }
-    }
-
-    /// The number below |x|, the gap to the next, and how far x has gone into it: the first `random_bits` bits of
-    /// the fraction, as an integer.
-    #[inline(always)]
-    fn split(&self, x: f32) -> (f32, f32, u32) {
-        let magnitude = x.to_bits() & (u32::MAX >> 1);
-        let below = magnitude & !self.mask;
-        let low = f32::from_bits(below);
-        let gap = f32::from_bits(below.wrapping_add(self.mask + 1)) - low;
-        let rest = magnitude & self.mask;
-        let (dropped, bits) = (self.nearest.dropped, self.random_bits);
-        let part = if bits <= dropped { rest >> (dropped - bits) } else { rest << (bits - dropped) };
-        if self.aligned || magnitude >= self.nearest.min_normal {
-            return (low, gap, part);
-        }
-        let units = f32::from_bits(magnitude) * self.per_unit;
-        let whole = units.floor();
-        let part = (units - whole) * pow2_f32(bits);
-        (whole * self.unit, self.unit, part as u32)
-    }
-
-    /// The weight `w` after c·w + d, rounded to nearest even.
-    #[inline(always)]
-    pub fn step(&self, w: f32, decay: f32, increment: f64) -> f32 {
-        self.round(stepped(w, decay, increment))
-    }
-
-    /// `x` rounded away from zero where the low bits of `random` added to the fraction carry.
-    #[inline(always)]
-    pub fn round_stochastically(&self, x: f32, random: u32) -> f32 {
-        let (low, gap, part) = self.split(x);
-        let one = 1_u64 << self.random_bits;
-        let carries = u64::from(part) + (u64::from(random) & (one - 1)) >= one;
-        self.bounded(if carries { low + gap } else { low }).copysign(x)
-    }
-
-    /// The two numbers that stochastic rounding gives for `x`, and the probability of the second.
-    #[inline(always)]
-    pub fn outcomes(&self, x: f32) -> (f32, f32, f32) {
-        let (low, gap, part) = self.split(x);
-        let probability = part as f32 / pow2_f32(self.random_bits);
-        (self.bounded(low).copysign(x), self.bounded(low + gap).copysign(x), probability)
-    }
-
-    /// Distance from |x|, a number of the format, to the next larger magnitude.
-    #[inline(always)]
-    pub fn ulp(&self, x: f32) -> f32 {
-        let magnitude = x.to_bits() & (u32::MAX >> 1);
-        let low = f32::from_bits(magnitude);
-        let gap = f32::from_bits(magnitude.wrapping_add(self.mask + 1)) - low;
-        if self.aligned || magnitude >= self.nearest.min_normal { gap } else { self.unit }
-    }
-}
-
-/// 2^`bits`, exact for up to 32 bits.
+/// The weight `w` of a format after c·w + d, rounded to nearest even.
 #[inline(always)]
-fn pow2_f32(bits: u32) -> f32 {
-    f32::from_bits((127 + bits) << 23)
+pub fn step(stored: &Stored, w: f32, decay: f32, increment: f64) -> f32 {
+    stored.round(stepped(w, decay, increment))
 }
 
 /// c·w + d in float32: the product is rounded, as a multiplication of its own.
@@ -246,7 +124,7 @@ impl Kernel for StepNearest<'_> {
     fn run(self) {
         let stored = *self.stored;
         for (w, d) in self.now.iter_mut().zip(self.increments) {
-            *w = stored.step(*w, self.decay, *d);
+            *w = step(&stored, *w, self.decay, *d);
         }
     }
 }

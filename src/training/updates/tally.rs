@@ -1,7 +1,8 @@
 //! What was applied beside what was wanted.
 
-use super::store::{Stored, stepped};
+use super::store::stepped;
 use crate::cast::fast::{Kernel, Level, run};
+use crate::training::Stored;
 
 /// Counts and sums over the elements whose wanted change is not zero. Sums are f64 evaluations in a fixed order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
