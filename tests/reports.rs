@@ -94,7 +94,7 @@ const SAMPLES: &[Sample] = &[
             "--lr",
             "1e-4",
             "--tensor",
-            r"h\.1\.|wte|ln_f",
+            r"h\.1\.fc|wte|ln_f",
             "--steps",
             "16",
             "--quiet",
@@ -121,6 +121,8 @@ const SAMPLES: &[Sample] = &[
         &[
             "reduce",
             "testdata/ranks",
+            "--exclude",
+            "bias",
             "--world-size",
             "4..1024",
             "--fsdp",

@@ -16,7 +16,9 @@ use amp_inspect::stats::{AccumulateTogether as _, Merge as _};
 use amp_inspect::tensor::{ByteOrder, Chunk, Decoder, Dtype, TensorInfo};
 use amp_inspect::training::Stored;
 use amp_inspect::training::updates::checkpoint::{Checkpoint, canonical};
-use amp_inspect::training::updates::{Rule, Step, TensorUpdates, UpdateAccumulator, UpdatePlan, Way};
+use amp_inspect::training::updates::{
+    Rule, Step, TensorUpdates, UpdateAccumulator, UpdatePlan, Way, step as step_of,
+};
 use common::{Random, amp_inspect, amp_inspect_at, printed, refused, row, testdata};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;

@@ -3,8 +3,10 @@
 //! Nothing here reads files or starts threads. Arithmetic is that of the frameworks, float32 operation by float32
 //! operation; casts are those of [`crate::cast`].
 
+mod extremes;
 pub mod reduce;
 mod stored;
 pub mod updates;
 
+use extremes::Extremes;
 pub use stored::Stored;

@@ -19,8 +19,17 @@ pub struct Stored {
     overflow: f32,
     /// Random bits of stochastic rounding.
     random_bits: u32,
+    /// As many ones.
+    random_mask: u32,
+    /// 2^-bits of them.
+    per_draw: f32,
     /// Bits of a float32 below the format's last, in a normal number.
     mask: u32,
+    /// From these bits to as many as are random.
+    shift_right: u32,
+    shift_left: u32,
+    /// 2^bits.
+    draws: f32,
     /// Smallest subnormal number, and its inverse.
     unit: f32,
     per_unit: f32,
@@ -50,7 +59,12 @@ impl Stored {
             largest,
             overflow: if saturates { largest } else { f32::INFINITY },
             random_bits: bits,
+            random_mask: u32::MAX >> (32 - bits),
+            per_draw: pow2(-(bits as i32)) as f32,
             mask: (1 << nearest.dropped) - 1,
+            shift_right: nearest.dropped.saturating_sub(bits),
+            shift_left: bits.saturating_sub(nearest.dropped),
+            draws: pow2(bits as i32) as f32,
             unit: unit as f32,
             per_unit: pow2(format.trailing_bits() as i32 - format.emin()) as f32,
             aligned: format.emin() == -126,
@@ -83,23 +97,21 @@ impl Stored {
         let low = f32::from_bits(below);
         let gap = f32::from_bits(below.wrapping_add(self.mask + 1)) - low;
         let rest = magnitude & self.mask;
-        let (dropped, bits) = (self.nearest.dropped, self.random_bits);
-        let part = if bits <= dropped { rest >> (dropped - bits) } else { rest << (bits - dropped) };
-        if self.aligned || magnitude >= self.nearest.min_normal {
-            return (low, gap, part);
-        }
+        let part = (rest >> self.shift_right) << self.shift_left;
+        // Below the smallest normal number all gaps are alike. Where float32 is subnormal too, so are its bits.
         let units = f32::from_bits(magnitude) * self.per_unit;
         let whole = units.floor();
-        let part = (units - whole) * pow2_f32(bits);
-        (whole * self.unit, self.unit, part as u32)
+        let small = ((units - whole) * self.draws) as u32;
+        let normal = self.aligned || magnitude >= self.nearest.min_normal;
+        if normal { (low, gap, part) } else { (whole * self.unit, self.unit, small) }
     }
 
     /// `x` rounded away from zero where the low bits of `random` added to the fraction carry.
     #[inline(always)]
     pub fn round_stochastically(&self, x: f32, random: u32) -> f32 {
         let (low, gap, part) = self.split(x);
-        let one = 1_u64 << self.random_bits;
-        let carries = u64::from(part) + (u64::from(random) & (one - 1)) >= one;
+        // part + random ≥ 2^bits, of the low bits of both, without a carry out of 32.
+        let carries = part > !random & self.random_mask;
         self.bounded(if carries { low + gap } else { low }).copysign(x)
     }
 
@@ -107,7 +119,7 @@ impl Stored {
     #[inline(always)]
     pub fn outcomes(&self, x: f32) -> (f32, f32, f32) {
         let (low, gap, part) = self.split(x);
-        let probability = part as f32 / pow2_f32(self.random_bits);
+        let probability = part as f32 * self.per_draw;
         (self.bounded(low).copysign(x), self.bounded(low + gap).copysign(x), probability)
     }
 
@@ -119,10 +131,4 @@ impl Stored {
         let gap = f32::from_bits(magnitude.wrapping_add(self.mask + 1)) - low;
         if self.aligned || magnitude >= self.nearest.min_normal { gap } else { self.unit }
     }
-}
-
-/// 2^`bits`, exact for up to 32 bits.
-#[inline(always)]
-fn pow2_f32(bits: u32) -> f32 {
-    f32::from_bits((127 + bits) << 23)
 }

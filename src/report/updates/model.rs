@@ -114,8 +114,10 @@ pub struct FormatRow {
     pub median_ratio_log2: Option<Num>,
     /// Smallest learning rate at which half of the updates reach half an ulp.
     pub lr_for_half: Option<Num>,
-    /// Number of updates with |update| / ulp(weight) in [2^e, 2^(e+1)): pairs of e and the number.
-    pub ratios_log2: Vec<(i32, u64)>,
+    /// The lowest e for which there are updates with |update| / ulp(weight) in [2^e, 2^(e+1)).
+    pub first_ratio_log2: Option<i32>,
+    /// Their number for this e and each one above.
+    pub ratio_counts: Vec<u64>,
     /// Each way of keeping weights.
     pub ways: Vec<WayRow>,
 }
@@ -230,6 +232,7 @@ impl UpdatesReport {
 
     fn format_row(&self, stored: &Stored, updates: &FormatUpdates, lr: Option<f64>) -> FormatRow {
         let median = updates.ratios.median_log2();
+        let octaves = updates.ratios.octaves();
         let format = &stored.format;
         let ways = updates.ways.iter().map(|(way, tallies)| WayRow {
             way: way.name(),
@@ -243,7 +246,8 @@ impl UpdatesReport {
             updates: updates.ratios.total(),
             median_ratio_log2: median.map(Num),
             lr_for_half: lr.zip(median).map(|(lr, median)| Num(lr * libm::exp2(-1.0 - median))),
-            ratios_log2: updates.ratios.octaves(),
+            first_ratio_log2: octaves.first().map(|(exponent, _)| *exponent),
+            ratio_counts: octaves.iter().map(|(_, count)| *count).collect(),
             ways: ways.collect(),
         }
     }
@@ -253,6 +257,12 @@ impl FormatRow {
     /// A way, by its name.
     pub(super) fn way(&self, way: Way) -> Option<&WayRow> {
         self.ways.iter().find(|row| row.way == way.name())
+    }
+
+    /// The exponents e with updates, and the number of each.
+    pub(super) fn octaves(&self) -> Vec<(i32, u64)> {
+        self.first_ratio_log2
+            .map_or(Vec::new(), |first| (first..).zip(self.ratio_counts.iter().copied()).collect())
     }
 
     /// The change after the first step, each result rounded to nearest even.

@@ -35,7 +35,7 @@ pub(super) fn picture(report: &UpdatesReport) -> Picture {
     let height = TOP + formats.len() as f64 * (PANEL + GAP) + 40.0;
     let mut picture = Picture::new(WIDTH, height as u32);
     head(&mut picture, report);
-    let ends = formats.iter().flat_map(|(format, _)| &format.ratios_log2).map(|(exponent, _)| *exponent);
+    let ends = formats.iter().flat_map(|(format, _)| format.octaves()).map(|(exponent, _)| exponent);
     let (low, high) = ends.fold((0, 0), |(low, high), e| (low.min(e), high.max(e + 1)));
     let span = (low.max(high - OCTAVES), high);
     for (number, (format, ratios)) in formats.iter().enumerate() {

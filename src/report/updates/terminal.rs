@@ -189,7 +189,7 @@ pub(super) fn way_name(format: &FormatRow, way: &WayRow) -> String {
 fn histogram(format: &FormatRow, view: &View, out: &mut dyn Write) -> io::Result<()> {
     let what = format!("|update| / ulp of the weight in {}", format.format);
     writeln!(out, "{}", view.paint.dim(&what))?;
-    let all = &format.ratios_log2;
+    let all = format.octaves();
     let Some(&(last, _)) = all.last() else {
         return writeln!(out, "{}", view.paint.dim("every update is zero"));
     };

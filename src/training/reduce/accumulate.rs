@@ -9,6 +9,7 @@ use crate::cast::fast::Level;
 use crate::error::Error;
 use crate::stats::{AccumulateTogether, Merge};
 use crate::tensor::Chunk;
+use crate::training::Extremes;
 
 /// Elements that all cases are computed for before the next: what is needed of them stays in the first caches.
 const PIECE: usize = 1 << 10;
@@ -78,16 +79,17 @@ impl<'a> ReduceAccumulator<'a> {
 
     fn check(&mut self, first: u64, inputs: &[&[f32]]) -> bool {
         for (rank, values) in inputs.iter().enumerate() {
-            let amax = values.iter().fold(0.0_f32, |amax, x| amax.max(x.abs()));
-            self.out.amax = self.out.amax.max(amax);
+            let extremes = Extremes::of(self.level, values);
+            if extremes.are_finite() {
+                self.out.amax = self.out.amax.max(extremes.amax());
+                continue;
+            }
             let bad = values.iter().filter(|x| !x.is_finite()).count() as u64;
-            if bad > 0 {
-                let at = first + values.iter().position(|x| !x.is_finite()).unwrap_or(0) as u64;
-                match &mut self.out.nonfinite {
-                    Some((known, count, _)) if *known == rank => *count += bad,
-                    Some(_) => {}
-                    none => *none = Some((rank, bad, at)),
-                }
+            let at = first + values.iter().position(|x| !x.is_finite()).unwrap_or(0) as u64;
+            match &mut self.out.nonfinite {
+                Some((known, count, _)) if *known == rank => *count += bad,
+                Some(_) => {}
+                none => *none = Some((rank, bad, at)),
             }
         }
         self.out.nonfinite.is_none()

@@ -5,12 +5,12 @@ use super::rule::{Rule, Step};
 use super::store::{Kept, Start, Way};
 use super::tally::{Expected, Tally, changes};
 use crate::cast::fast::{Kernel, Level, run};
-use crate::cast::philox::philox4x32;
+use crate::cast::philox::{Place, fill};
 use crate::error::{Error, Result};
 use crate::format::FormatSpec;
 use crate::stats::{AccumulateTogether, Merge};
 use crate::tensor::Chunk;
-use crate::training::Stored;
+use crate::training::{Extremes, Stored};
 
 /// Elements that all steps are taken for before the next: what is needed of them stays in the first caches.
 const PIECE: usize = 1 << 10;
@@ -159,10 +159,15 @@ impl<'a> UpdateAccumulator<'a> {
     /// Counts what no optimizer takes a step with.
     fn check(&mut self, first: u64, inputs: &[&[f32]]) {
         self.nonfinite.resize(inputs.len(), None);
+        let level = self.plan.level;
         for (values, found) in inputs.iter().zip(&mut self.nonfinite) {
-            note(found, first, values, |x| !x.is_finite());
+            if !Extremes::of(level, values).are_finite() {
+                note(found, first, values, |x| !x.is_finite());
+            }
         }
-        if let (Rule::Adam { .. }, Some(second)) = (self.step.rule, inputs.last()) {
+        if let (Rule::Adam { .. }, Some(second)) = (self.step.rule, inputs.last())
+            && Extremes::of(level, second).have_negative()
+        {
             note(&mut self.negative, first, second, |x| x < 0.0);
         }
     }
@@ -183,6 +188,8 @@ impl<'a> UpdateAccumulator<'a> {
         step.increments(level, weights, &inputs[1..], increments);
         let own = increments.as_slice();
         let mut usable;
+        // The step that `random` is for.
+        let mut drawn = 0;
         for (number, (stored, found)) in plan.formats.iter().zip(&mut updates.formats).enumerate() {
             run(level, Start { stored, weights, start });
             let largest = stored.format.max_finite() as f32;
@@ -206,8 +213,11 @@ impl<'a> UpdateAccumulator<'a> {
             let last = plan.marks.last().copied().unwrap_or(1);
             let mut mark = 0;
             for taken in 1..=last {
-                if number > 0 {
-                    fill_random(level, plan.seed, *stream, first, taken, random);
+                if number > 0 && drawn != taken {
+                    let seed = plan.seed.wrapping_add((taken - 1) << 32);
+                    let place = Place { stream: *stream, index: first };
+                    run(level, Random { seed, place, random });
+                    drawn = taken;
                 }
                 for kept in &mut kept {
                     kept.step(level, stored, decay, increments, random);
@@ -236,25 +246,23 @@ impl<'a> UpdateAccumulator<'a> {
 
 /// Counts the values that `is` is true of.
 fn note(found: &mut Option<(u64, u64)>, first: u64, values: &[f32], is: impl Fn(f32) -> bool) {
-    let count = values.iter().filter(|x| is(**x)).count() as u64;
-    if count == 0 {
-        return;
+    let mut count = 0;
+    for (x, index) in values.iter().zip(first..) {
+        if is(*x) {
+            count += 1;
+            found.get_or_insert((0, index));
+        }
     }
-    let position = values.iter().position(|x| is(*x)).unwrap_or(0) as u64;
-    let (sum, _) = found.get_or_insert((0, first + position));
-    *sum += count;
+    if let Some((sum, _)) = found {
+        *sum += count;
+    }
 }
 
-/// The random bits of stochastic rounding for consecutive elements, which begin at a multiple of four: those of
-/// [`crate::cast::philox::random`] for the step's own key.
-fn fill_random(level: Level, seed: u64, stream: u64, first: u64, step: u64, random: &mut [u32]) {
-    run(level, Random { seed: seed.wrapping_add((step - 1) << 32), stream, first, random });
-}
-
+/// The random bits of stochastic rounding for consecutive elements, which begin at a multiple of four. Each step
+/// has a key of its own.
 struct Random<'a> {
     seed: u64,
-    stream: u64,
-    first: u64,
+    place: Place,
     random: &'a mut [u32],
 }
 
@@ -263,13 +271,7 @@ impl Kernel for Random<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let halves = |x: u64| [x as u32, (x >> 32) as u32];
-        let (key, [c, d]) = (halves(self.seed), halves(self.stream));
-        for (block, random) in (self.first / 4..).zip(self.random.chunks_mut(4)) {
-            let [a, b] = halves(block);
-            let drawn = philox4x32(key, [a, b, c, d]);
-            random.copy_from_slice(&drawn[..random.len()]);
-        }
+        fill(self.seed, self.place, self.random);
     }
 }
 

@@ -99,7 +99,7 @@ impl Kernel for Bin<'_> {
         // Exponent and the first five bits of the significand of a float32, as one integer.
         let lowest = (127 + LOWEST) * PER_OCTAVE as i32;
         for ((wanted, ulp), bin) in self.wanted.iter().zip(self.ulps).zip(self.bins) {
-            let ratio = (wanted.abs() / f64::from(*ulp)) as f32;
+            let ratio = wanted.abs() as f32 / *ulp;
             let place = ((ratio.to_bits() >> 18) as i32 - lowest).clamp(0, BINS as i32 - 1);
             *bin = if *wanted == 0.0 { NONE } else { place as u16 };
         }

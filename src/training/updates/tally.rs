@@ -83,23 +83,23 @@ struct Changes<'a, const KAHAN: bool> {
 }
 
 /// A sum for each lane.
-#[derive(Clone, Copy)]
 struct Lanes {
-    nonzero: [u32; LANES],
-    unmoved: [u32; LANES],
-    off: [u32; LANES],
+    nonzero: [u64; LANES],
+    /// Counts, or sums of probabilities.
+    unmoved: [f64; LANES],
+    off: [f64; LANES],
     wanted: [f64; LANES],
     applied: [f64; LANES],
     products: [f64; LANES],
     errors: [f64; LANES],
-    relative: [f32; LANES],
+    relative: [f64; LANES],
 }
 
 impl Lanes {
     const NEW: Self = Self {
         nonzero: [0; LANES],
-        unmoved: [0; LANES],
-        off: [0; LANES],
+        unmoved: [0.0; LANES],
+        off: [0.0; LANES],
         wanted: [0.0; LANES],
         applied: [0.0; LANES],
         products: [0.0; LANES],
@@ -107,33 +107,53 @@ impl Lanes {
         relative: [0.0; LANES],
     };
 
+    /// One of the changes that an element may make, with its probability.
     #[inline(always)]
-    fn add(&mut self, lane: usize, applied: f64, wanted: f64, unmoved: bool) {
+    fn add(&mut self, lane: usize, applied: f64, wanted: f64, probability: f64) {
         let error = applied - wanted;
-        let (size, wanted_size) = (error.abs() as f32, wanted.abs() as f32);
-        let counts = wanted != 0.0;
-        self.nonzero[lane] += u32::from(counts);
-        self.unmoved[lane] += u32::from(counts & unmoved);
-        self.off[lane] += u32::from(counts & !unmoved & (size > 0.5 * wanted_size));
+        let counts = if wanted == 0.0 { 0.0 } else { probability };
+        let unmoved = if applied == 0.0 { counts } else { 0.0 };
+        let off = if error.abs() > 0.5 * wanted.abs() { counts } else { 0.0 };
+        // Precise enough in float32, where a division takes half as long.
+        let relative = error.abs() as f32 / wanted.abs() as f32;
+        self.unmoved[lane] += unmoved;
+        self.off[lane] += if applied == 0.0 { 0.0 } else { off };
+        self.applied[lane] += probability * (applied * applied);
+        self.products[lane] += probability * (applied * wanted);
+        self.errors[lane] += probability * (error * error);
+        self.relative[lane] += if wanted == 0.0 { 0.0 } else { probability * f64::from(relative) };
+    }
+
+    #[inline(always)]
+    fn want(&mut self, lane: usize, wanted: f64) {
+        self.nonzero[lane] += u64::from(wanted != 0.0);
         self.wanted[lane] += wanted * wanted;
-        self.applied[lane] += applied * applied;
-        self.products[lane] += applied * wanted;
-        self.errors[lane] += error * error;
-        self.relative[lane] += if wanted_size > 0.0 { size / wanted_size } else { 0.0 };
     }
 
     fn sum(&self) -> Tally {
-        let counts = |lanes: &[u32; LANES]| lanes.iter().map(|&n| u64::from(n)).sum::<u64>();
         let sum = |lanes: &[f64; LANES]| lanes.iter().sum::<f64>();
         Tally {
-            nonzero: counts(&self.nonzero),
-            unmoved: counts(&self.unmoved) as f64,
-            off: counts(&self.off) as f64,
+            nonzero: self.nonzero.iter().sum(),
+            unmoved: sum(&self.unmoved),
+            off: sum(&self.off),
             wanted_squares: sum(&self.wanted),
             applied_squares: sum(&self.applied),
             products: sum(&self.products),
             error_squares: sum(&self.errors),
-            relative_errors: self.relative.iter().map(|&x| f64::from(x)).sum(),
+            relative_errors: sum(&self.relative),
+        }
+    }
+}
+
+/// The elements from `at` on, as many as lanes; zeros after the last, which change nothing.
+#[inline(always)]
+fn lanes_of<T: Copy + Default>(values: &[T], at: usize) -> [T; LANES] {
+    match values[at..].first_chunk() {
+        Some(chunk) => *chunk,
+        None => {
+            let mut padded = [T::default(); LANES];
+            padded.iter_mut().zip(&values[at..]).for_each(|(lane, x)| *lane = *x);
+            padded
         }
     }
 }
@@ -144,25 +164,15 @@ impl<const KAHAN: bool> Kernel for Changes<'_, KAHAN> {
     #[inline(always)]
     fn run(self) -> Tally {
         let mut lanes = Lanes::NEW;
-        let (start, start_rest) = self.start.as_chunks::<LANES>();
-        let (now, now_rest) = self.now.as_chunks::<LANES>();
-        let (lost, lost_rest) = self.lost.as_chunks::<LANES>();
-        let (wanted, wanted_rest) = self.wanted.as_chunks::<LANES>();
-        let one = |start: f32, now: f32, lost: f32| {
-            let moved = f64::from(now) - f64::from(start);
-            let applied = if KAHAN { moved + f64::from(lost) } else { moved };
-            (applied, if KAHAN { applied == 0.0 } else { now == start })
-        };
-        for (((start, now), lost), wanted) in start.iter().zip(now).zip(lost).zip(wanted) {
+        for at in (0..self.start.len()).step_by(LANES) {
+            let (start, now) = (lanes_of(self.start, at), lanes_of(self.now, at));
+            let (lost, wanted) = (lanes_of(self.lost, at), lanes_of(self.wanted, at));
             for lane in 0..LANES {
-                let (applied, unmoved) = one(start[lane], now[lane], lost[lane]);
-                lanes.add(lane, applied, wanted[lane], unmoved);
+                let moved = f64::from(now[lane]) - f64::from(start[lane]);
+                let applied = if KAHAN { moved + f64::from(lost[lane]) } else { moved };
+                lanes.want(lane, wanted[lane]);
+                lanes.add(lane, applied, wanted[lane], 1.0);
             }
-        }
-        let rest = start_rest.iter().zip(now_rest).zip(lost_rest).zip(wanted_rest);
-        for (lane, (((start, now), lost), wanted)) in rest.enumerate() {
-            let (applied, unmoved) = one(*start, *now, *lost);
-            lanes.add(lane, applied, *wanted, unmoved);
         }
         lanes.sum()
     }
@@ -190,33 +200,20 @@ impl Kernel for Expected<'_> {
     fn run(self) -> Tally {
         let mut lanes = Lanes::NEW;
         let stored = *self.stored;
-        let (mut unmoved, mut off) = ([0.0_f64; LANES], [0.0_f64; LANES]);
-        let elements = self.start.iter().zip(self.increments).zip(self.wanted);
-        for (index, ((&start, &increment), &wanted)) in elements.enumerate() {
-            let lane = index % LANES;
-            let (low, high, up) = stored.outcomes(stepped(start, self.decay, increment));
-            let counts = if wanted == 0.0 { 0.0 } else { 1.0 };
-            let (up, down) = (f64::from(up), 1.0 - f64::from(up));
-            lanes.nonzero[lane] += u32::from(wanted != 0.0);
-            lanes.wanted[lane] += wanted * wanted;
-            for (outcome, probability) in [(low, down), (high, up)] {
-                let applied = f64::from(outcome) - f64::from(start);
-                let error = applied - wanted;
-                let stays = outcome == start;
-                let weight = probability * counts;
-                let is_off = !stays & (error.abs() > 0.5 * wanted.abs());
-                unmoved[lane] += if stays { weight } else { 0.0 };
-                off[lane] += if is_off { weight } else { 0.0 };
+        for at in (0..self.start.len()).step_by(LANES) {
+            let (start, wanted) = (lanes_of(self.start, at), lanes_of(self.wanted, at));
+            let increments = lanes_of(self.increments, at);
+            for lane in 0..LANES {
+                let w = f64::from(start[lane]);
+                let (low, high, up) = stored.outcomes(stepped(start[lane], self.decay, increments[lane]));
                 // An outcome beyond the largest number that never happens must not spoil the sums.
-                let applied = if probability > 0.0 { applied } else { 0.0 };
-                let error = if probability > 0.0 { error } else { 0.0 };
-                lanes.applied[lane] += probability * (applied * applied);
-                lanes.products[lane] += probability * (applied * wanted);
-                lanes.errors[lane] += probability * (error * error);
-                let relative = (error.abs() as f32) / (wanted.abs() as f32);
-                lanes.relative[lane] += if weight > 0.0 { weight as f32 * relative } else { 0.0 };
+                let high = if up > 0.0 { high } else { low };
+                let up = f64::from(up);
+                lanes.want(lane, wanted[lane]);
+                lanes.add(lane, f64::from(low) - w, wanted[lane], 1.0 - up);
+                lanes.add(lane, f64::from(high) - w, wanted[lane], up);
             }
         }
-        Tally { unmoved: unmoved.iter().sum(), off: off.iter().sum(), ..lanes.sum() }
+        lanes.sum()
     }
 }
