@@ -121,6 +121,8 @@ const SAMPLES: &[Sample] = &[
         &[
             "reduce",
             "testdata/ranks",
+            "--formats",
+            "float32,bfloat16,e5m2",
             "--exclude",
             "bias",
             "--world-size",

@@ -209,6 +209,27 @@ fn one_weight_by_hand() {
     assert_eq!(found.formats[1].ratios.octaves(), [(-1, 1)]);
 }
 
+/// Weights of 1, where numbers of bfloat16 are 2^-7 apart, and updates of 1 to 1001 times 2^-12.
+#[test]
+fn the_median_ratio_is_found() {
+    let plan = UpdatePlan::new(&[row("bfloat16")], 1, 0, None).unwrap();
+    let gradients: Vec<f32> = (1..=1001_u16).map(|k| f32::from(k) / 4096.0).collect();
+    let mut found = updates(&plan, sgd(1.0), &[&[1.0; 1001], &gradients]);
+    let median = 501.0_f64 / 32.0;
+    let near = |found: &TensorUpdates| {
+        let ours = found.formats[1].ratios.median_log2().unwrap().exp2();
+        assert!((ours / median - 1.0).abs() < 0.01, "{ours} {median}");
+    };
+    near(&found);
+    let again = found.clone();
+    found.merge(&again);
+    near(&found);
+    // From 2^-5 to below 2^5: 1, 2, 4, … and what is left.
+    let counts: Vec<u64> = found.formats[1].ratios.octaves().into_iter().map(|(_, count)| count).collect();
+    assert_eq!(counts, [2, 4, 8, 16, 32, 64, 128, 256, 512, 980]);
+    assert_eq!(found.formats[1].ratios.octaves()[0].0, -5);
+}
+
 #[test]
 fn pieces_are_put_together_and_weights_out_of_range_left_out() {
     let plan = UpdatePlan::new(&[row("e4m3fn")], 3, 9, None).unwrap();

@@ -362,7 +362,8 @@ impl Merge for UpdateAccumulator<'_> {
         }
     }
 
-    fn finish(self) -> Result<TensorUpdates> {
+    fn finish(mut self) -> Result<TensorUpdates> {
+        self.updates.formats.iter_mut().for_each(|format| format.ratios.trim());
         let name = |input: usize| match input.checked_sub(1) {
             None => "weight",
             Some(position) => self.step.input_name(position),
