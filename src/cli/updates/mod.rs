@@ -42,7 +42,7 @@ pub(super) fn run(args: UpdatesArgs) -> Result<Outcome> {
         UpdateAccumulator::new(&plan, *step, stream(name))
     };
     let results = pipeline::run_together(&groups, super::threads(args.output.threads), new, |bytes| {
-        progress.add(bytes)
+        progress.add(bytes);
     });
     progress.finish();
 

@@ -58,7 +58,7 @@ impl Algorithm {
         match self {
             // Chunk c starts at rank c + 1 and ends, complete, at rank c.
             Self::Ring | Self::ReduceScatter => {
-                chain(&mut tokens, (1..=ranks).map(|hop| (chunk + hop) % ranks))
+                chain(&mut tokens, (1..=ranks).map(|hop| (chunk + hop) % ranks));
             }
             Self::Flat => chain(&mut tokens, 0..ranks),
             Self::RecursiveDoubling => {

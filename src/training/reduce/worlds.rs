@@ -57,7 +57,7 @@ pub fn drawn_rank(seed: u64, recorded: usize, rank: usize) -> usize {
         return rank;
     }
     let draw = random(seed, Place { stream: 0x77_6f72_6c64, index: rank as u64 });
-    (u64::from(draw) * recorded as u64 >> 32) as usize
+    ((u64::from(draw) * recorded as u64) >> 32) as usize
 }
 
 /// Adds up the errors of each case among `ranks` ranks.
