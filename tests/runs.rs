@@ -281,3 +281,37 @@ fn recorded_scales_are_divided_out() {
         json(&["histogram", ones.path().to_str().unwrap(), "--steps", "10", "--unscale", "3", "--json"]);
     assert_eq!(report["total"]["amax"].as_f64().unwrap(), f64::from(70000.0_f32 * (1.0 / 3.0_f64) as f32));
 }
+
+#[test]
+fn msprobe_says_what_the_types_were() {
+    let says = "dump.json says of 1 tensor that it had another type in the run: bfloat16 (stored as float32)";
+    let notices = |path: &Path| {
+        let output = amp_inspect(&["ls", path.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let dumped = "testdata/dumps/msprobe_mindspore/step0/rank0";
+    assert!(notices(Path::new(dumped)).contains(says));
+    // PyTorch's are stored as they were.
+    assert!(!notices(Path::new("testdata/dumps/msprobe")).contains("dump.json says"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let tensors = folder.path().join("dump_tensor_data");
+    fs::create_dir(&tensors).unwrap();
+    let name = "Functional.matmul.0.forward.input.0.npy";
+    fs::copy(Path::new(dumped).join("dump_tensor_data").join(name), tensors.join(name)).unwrap();
+    let record = folder.path().join("dump.json");
+    let entry = format!(r#"{{"Max": NaN, "Min": -Infinity, "dtype": "BFloat16", "data_name": "{name}"}}"#);
+    for (text, known) in [
+        (format!(r#"{{"data": {{"a \" NaN": [[{entry}]]}}}}"#), true),
+        // As a crash leaves it: what is before the end counts.
+        (format!(r#"{{"data": {{"a": [{entry}, {{"dty"#), true),
+        (entry.replace("BFloat16", "Int8"), false),
+        (entry.replace(name, "../other.npy"), false),
+        ("[".repeat(100_000), false),
+        (String::new(), false),
+    ] {
+        fs::write(&record, &text).unwrap();
+        assert_eq!(notices(folder.path()).contains(says), known, "{}", &text[..text.len().min(100)]);
+    }
+}

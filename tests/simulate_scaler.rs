@@ -166,15 +166,22 @@ fn a_file_of_tensors_names_the_one_at_fault() {
 
 #[test]
 fn dumps_are_a_record_too() {
-    let output =
-        amp_inspect(&["simulate-scaler", "testdata/gpt", "-q", "--suggest", "--json", "--gaps", "skip"]);
+    let output = amp_inspect(&[
+        "simulate-scaler",
+        "testdata/gpt/[gh]*",
+        "-q",
+        "--suggest",
+        "--json",
+        "--gaps",
+        "skip",
+    ]);
     let report: Value = serde_json::from_str(&printed(output)).unwrap();
     assert_eq!(report["record"]["steps"], 3);
     // lm_head.weight at step 0: 0.371·2^17 < 65520 ≤ 0.371·2^18, as the histogram command has it.
     assert_eq!(report["suggestion"]["largest_log2"], 17);
     assert_eq!(report["suggestion"]["smallest_log2"], 16);
     // Scaled dumps are divided first: the same suggestion, shifted.
-    let unscaled = ["simulate-scaler", "testdata/gpt", "-q", "--suggest", "--json", "--unscale", "2^4"];
+    let unscaled = ["simulate-scaler", "testdata/gpt/[gh]*", "-q", "--suggest", "--json", "--unscale", "2^4"];
     let report: Value = serde_json::from_str(&printed(amp_inspect(&unscaled))).unwrap();
     assert_eq!(report["suggestion"]["largest_log2"], 21);
     assert_eq!(report["suggestion"]["smallest_log2"], 20);
@@ -431,7 +438,7 @@ fn bad_input_is_refused() {
     refused(&["simulate-scaler", "no.csv"], "no.csv: cannot open the file: no such file or directory");
     refused(
         &["simulate-scaler", GPT, "testdata/gpt"],
-        "traces (.csv, .tsv, .jsonl) and dumps are not read together",
+        "traces (.csv, .tsv, .jsonl, TensorBoard) and dumps are not read together",
     );
     refused(
         &[
@@ -445,7 +452,7 @@ fn bad_input_is_refused() {
         "no tensor is left to read: check --tensor and --exclude",
     );
     refused(
-        &["simulate-scaler", "testdata/gpt", "--gaps", "refuse"],
+        &["simulate-scaler", "testdata/gpt/[gh]*", "--gaps", "refuse"],
         "1498 steps are missing, the first after step 0; --gaps hold or skip goes on without them",
     );
     refused(
@@ -706,4 +713,63 @@ fn a_long_table_is_cut_at_the_rows_that_were_asked_for() {
     let text = printed(amp_inspect_at(80, &["simulate-scaler", "-q", "--scaler", "all", "--top", "70"]));
     let rows = text.split_once("next scale and event").unwrap().1.split_once("… ").unwrap().0;
     assert!((60..=71).contains(&rows.lines().count()), "{}", rows.lines().count());
+}
+
+/// The trace in an event file, and what is said of it.
+fn events(name: &str) -> Result<(Trace, Vec<String>), String> {
+    let format = find_format("float16").unwrap();
+    let mut join = Join::new(format, regex::Regex::new(FP32_GRADS).unwrap(), Evidence::All);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/events").join(name);
+    let notices = read(&path, &[], &mut join).map_err(|error| error.to_string())?;
+    Ok((join.finish().0, notices))
+}
+
+#[test]
+fn event_files_say_what_the_table_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = std::fs::read_to_string("testdata/gradscaler_gpt_init2e24_interval20.csv").unwrap();
+    let mut trace = "step,scale,found_inf,grad_amax\n".to_owned();
+    for row in rows(table.as_bytes()).iter().take(300) {
+        let amax: f32 = row["grad_amax_fp32"].parse().unwrap();
+        writeln!(trace, "{},{},{},{}", row["step"], row["scale"], row["found_inf"], f64::from(amax)).unwrap();
+    }
+    let of_table = simulated(folder.path(), &trace, &["--scaler", "torch,megatron"]);
+    let path = "testdata/events/gpt_init2e24";
+    let arguments = ["simulate-scaler", path, "--quiet", "--csv", "--scaler", "torch,megatron"];
+    assert!(rows(printed(amp_inspect(&arguments)).as_bytes()) == of_table);
+}
+
+#[test]
+fn event_files_of_other_writers() {
+    let run = "run1/events.out.tfevents.1700000000.host";
+    let (trace, notices) = events(run).unwrap();
+    let numbers: Vec<u64> = trace.steps.iter().map(|step| step.number).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4, 1 << 40]);
+    assert_eq!((trace.steps[3].low.amax, trace.steps[5].norm), (1.0, f64::from(1e38_f32)));
+    assert_eq!(trace.tensors, ["grads/layer0"]);
+    assert!(notices[1] == "columns not used: loss", "{notices:?}");
+
+    let (cut, notices) = events("trunc/events.out.tfevents.1").unwrap();
+    assert!(cut.steps.len() + 1 >= trace.steps.len());
+    assert!(
+        notices[0].starts_with("the last record, at byte ")
+            && notices[0].ends_with(" is cut off and left out")
+    );
+    let damaged = events("crc/events.out.tfevents.1").unwrap_err();
+    assert!(damaged.contains("events.out.tfevents.1: byte ") && damaged.contains("checksum"), "{damaged}");
+    let hostile = events("hugelen/events.out.tfevents.1").unwrap_err();
+    assert!(hostile.contains("events.out.tfevents.1: "), "{hostile}");
+
+    // Cut anywhere, and any byte flipped: a sentence or the records before.
+    let folder = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(format!("testdata/events/{run}")).unwrap();
+    let path = folder.path().join("events.out.tfevents.1");
+    for at in (0..whole.len()).step_by(7) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1 << (at % 8);
+        for bytes in [&whole[..at], &flipped] {
+            std::fs::write(&path, bytes).unwrap();
+            let _ = events(path.to_str().unwrap());
+        }
+    }
 }

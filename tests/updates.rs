@@ -23,7 +23,7 @@ use common::{Random, amp_inspect, amp_inspect_at, printed, refused, row, testdat
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-const CHECKPOINT: &str = "testdata/training/checkpoint_step01500.pt";
+const CHECKPOINT: &str = "testdata/gpt/checkpoint_step01500.pt";
 const WEIGHTS: &str = "testdata/training/weights_step01500.safetensors";
 const GRADS: &str = "testdata/gpt/grads_step01500.safetensors";
 const FORMATS: [&str; 6] = ["bfloat16", "float16", "e4m3fn", "e5m2", "e3m2fn", "e2m1fn"];

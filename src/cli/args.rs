@@ -6,18 +6,11 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
-use super::by::{By, by_parser};
-use super::input_args::InputArgs;
-use super::reduce::ReduceArgs;
-use super::simulate::SimulateArgs;
-use super::updates::UpdatesArgs;
 use crate::cast::profile::{PROFILES, Profile};
 use crate::cast::{OVERFLOWS, Overflow, ROUNDINGS, Rounding};
 use crate::format::table::{BLOCK_FORMATS, FORMATS};
 use crate::format::{self, FormatSpec, Named};
 use crate::report::OUTPUTS;
-use crate::report::explain::CodesOf;
-use crate::report::histogram::{SORTS, Sort};
 
 /// What FP16, BF16, FP8, FP6 and FP4 would do to the gradients, activations and weights that a training
 /// run dumped.
@@ -36,140 +29,17 @@ pub(super) struct Cli {
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    Histogram(HistogramArgs),
-    Ls(LsArgs),
-    Explain(ExplainArgs),
-    Formats(FormatsArgs),
-    Verify(VerifyArgs),
-    SimulateScaler(SimulateArgs),
-    Updates(UpdatesArgs),
-    Reduce(ReduceArgs),
+    Histogram(super::histogram::HistogramArgs),
+    Ls(super::ls::LsArgs),
+    SimulateScaler(super::simulate::SimulateArgs),
+    Autocast(super::autocast::AutocastArgs),
+    Memory(super::memory::MemoryArgs),
+    Updates(super::updates::UpdatesArgs),
+    Reduce(super::reduce::ReduceArgs),
+    Explain(super::explain::ExplainArgs),
+    Formats(super::formats::FormatsArgs),
+    Verify(super::verify::VerifyArgs),
 }
-
-/// What each format would lose: a log2-magnitude histogram with every format's limits, and the share
-/// of values that underflow, become subnormal or overflow, for each tensor
-#[derive(Args)]
-#[command(
-    before_help = "Example:\n  amp-inspect histogram grads.safetensors --formats float16,e4m3fn --scale 65536 --save out.png",
-    after_help = HISTOGRAM_DEFINITIONS
-)]
-pub(super) struct HistogramArgs {
-    #[command(flatten)]
-    pub(super) input: InputArgs,
-    #[command(flatten)]
-    pub(super) cast: CastArgs,
-    /// What the rows of the main table are: each tensor with all its ranks, or all of a step or a rank
-    #[arg(long, value_name = "AXIS", default_value = "tensor", value_parser = by_parser(), help_heading = "Output")]
-    pub(super) by: By,
-    /// Order of the tensors in tables, and the figure shown
-    #[arg(long, value_name = "KEY", default_value = "lost", value_parser = sort_parser(), long_help = sort_help(), help_heading = "Output", hide_possible_values = true)]
-    pub(super) sort: Sort,
-    #[command(flatten)]
-    pub(super) output: OutputArgs,
-}
-
-/// What is in dumps: name, shape, type and size of every tensor, and the step and rank that it is from
-#[derive(Args)]
-#[command(
-    before_help = "Example:\n  amp-inspect ls checkpoint.pt\n  amp-inspect ls run/ --steps 0..1000:100 --json"
-)]
-pub(super) struct LsArgs {
-    #[command(flatten)]
-    pub(super) input: InputArgs,
-    #[command(flatten)]
-    pub(super) output: TextOutputArgs,
-}
-
-const HISTOGRAM_DEFINITIONS: &str = "\
-Definitions (x: the stored value, s: the scale, q: x·s cast to the format):
-  underflow   x is finite and nonzero, but q is zero: the value is lost
-  subnormal   q is a nonzero subnormal number: kept, with fewer bits
-  overflow    x is finite, but x·s rounded with unbounded exponent exceeds the largest finite number
-  exceeds_max x is finite, and |x·s| is above the largest finite number before rounding
-  %           of the finite nonzero values; JSON and CSV also have the share of all values
-  SQNR        20·log10(‖x‖ / ‖x − q/s‖) in dB
-  mse         mean of (x − q/s)²
-  max_rel, mean_rel
-              largest and mean of |x − q/s| / |x| over the finite nonzero values
-  headroom    log2(largest finite number / (s·amax)) in bits
-
-Exit code: 0 done, 2 wrong usage or something that could not be read.";
-
-/// What each format makes of single values, and why: the code, the error, the two numbers that the value
-/// lies between and the tie that decides
-#[derive(Args)]
-#[command(
-    before_help = "Example:\n  amp-inspect explain 0.1 -65520 --formats float16,e4m3fn\n  amp-inspect explain --from e4m3fn 0x7e",
-    after_help = EXPLAIN_DEFINITIONS
-)]
-pub(super) struct ExplainArgs {
-    /// Decimals (0.1, -1e-8, inf, nan), hexadecimal floats (0x1.8p-3) or the 8 hex digits of a float32
-    /// (0x3f800001)
-    #[arg(required = true, value_name = "VALUE", value_parser = super::explain::unshield, help_heading = "Input")]
-    pub(super) values: Vec<String>,
-    /// The values are codes of this format in hex: any format, or float64
-    #[arg(long, value_name = "FORMAT", value_parser = codes_of, help_heading = "Input")]
-    pub(super) from: Option<CodesOf>,
-    #[command(flatten)]
-    pub(super) cast: CastArgs,
-    #[command(flatten)]
-    pub(super) output: TextOutputArgs,
-}
-
-const EXPLAIN_DEFINITIONS: &str = "\
-Definitions (x: the value, s: the scale, p: x·s in one multiplication, q: p cast to the format):
-  x           a decimal is first rounded to the nearest float64; the report says if that changes it
-  error %     100·(q/s − x) / x, so + is away from zero
-  ulps        (q − p) / the distance between the format's numbers around p, + away from zero
-  tie         halfway between these numbers; beyond the largest number, where overflow begins
-
-Exit code: 0 done, 2 wrong usage.";
-
-/// The exact parameters of number formats: sizes, limits, thresholds of overflow and underflow, codes of
-/// Inf and NaN
-#[derive(Args)]
-#[command(
-    before_help = "Example:\n  amp-inspect formats\n  amp-inspect formats e4m3fn e5m2\n  amp-inspect formats --codes e2m1fn"
-)]
-pub(super) struct FormatsArgs {
-    /// Formats to show, by name, alias or description (e5m3fn) [default: every named one]
-    #[arg(value_name = "NAME", value_parser = format_name, help_heading = "Input")]
-    pub(super) names: Vec<FormatSpec>,
-    /// List every code of this format, which may have up to 8 bits
-    #[arg(long, value_name = "NAME", value_parser = format_name, conflicts_with = "names", help_heading = "Input")]
-    pub(super) codes: Option<FormatSpec>,
-    #[command(flatten)]
-    pub(super) output: TextOutputArgs,
-}
-
-/// Compares, on this machine, the definition of every cast with all other implementations of it: this tool's
-/// SIMD code at each level, the crates half and float8, and the processor's own conversions
-#[derive(Args)]
-#[command(
-    before_help = "Example:\n  amp-inspect verify\n  amp-inspect verify --formats float16,e5m2 --full",
-    after_help = VERIFY_DEFINITIONS
-)]
-pub(super) struct VerifyArgs {
-    /// Formats to check, by name, alias or description [default: every named one]
-    #[arg(short, long, value_name = "NAME,…", value_delimiter = ',', value_parser = format_name, help_heading = "Casts")]
-    pub(super) formats: Vec<FormatSpec>,
-    /// Try all 2^32 float32 on the default cast of each format and on each instruction (minutes a format)
-    #[arg(long, help_heading = "Casts")]
-    pub(super) full: bool,
-    /// Threads to use [default: one a core]
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    pub(super) threads: Option<NonZero<usize>>,
-    #[command(flatten)]
-    pub(super) output: TextOutputArgs,
-}
-
-const VERIFY_DEFINITIONS: &str = "\
-Without --full the inputs are every number and tie of the format and their neighbours, its
-limits, NaNs with many payloads, Inf, zeros and subnormals, of both signs; of formats with more
-than 2^18 numbers a sample. With it, that goes for casts with other options than the default.
-
-Exit code: 0 this tool's code equals the definition, 1 it does not, 2 wrong usage. What crates
-and instructions do otherwise is listed and is no failure.";
 
 /// Which casts.
 #[derive(Args)]
@@ -267,10 +137,6 @@ impl From<TextOutputArgs> for OutputArgs {
     }
 }
 
-fn codes_of(text: &str) -> Result<CodesOf, String> {
-    CodesOf::parse(text).map_err(|error| error.to_string())
-}
-
 pub(super) fn format_name(text: &str) -> Result<FormatSpec, String> {
     format::find(text).map_err(|error| error.to_string())
 }
@@ -339,10 +205,6 @@ fn profile_parser() -> impl TypedValueParser<Value = &'static Profile> {
     named(PROFILES.iter().map(|profile| (profile.name, profile)))
 }
 
-fn sort_parser() -> impl TypedValueParser<Value = Sort> {
-    named(SORTS.iter().map(|(name, sort, _)| (*name, *sort)))
-}
-
 /// A list of choices with their meanings, one a line.
 pub(super) fn choices<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let rows: Vec<_> = rows.collect();
@@ -370,11 +232,6 @@ fn rounding_help() -> String {
 fn profile_help() -> String {
     let stacks = choices(PROFILES.iter().map(|profile| (profile.name, profile.about)));
     format!("Cast as a software stack does; --overflow and --rounding overrule it:{stacks}")
-}
-
-fn sort_help() -> String {
-    let keys = choices(SORTS.iter().map(|(name, _, meaning)| (*name, *meaning)));
-    format!("Order of the tensors in tables, worst first by the first format, and the figure shown:{keys}")
 }
 
 fn save_help() -> String {

@@ -1,8 +1,11 @@
 //! Wiring of `amp-inspect histogram`.
 
+use clap::Args;
+use clap::builder::TypedValueParser;
+
 use super::Outcome;
-use super::args::{CastArgs, HistogramArgs, RoundingArg};
-use super::by::By;
+use super::args::{CastArgs, OutputArgs, RoundingArg, choices, named};
+use super::by::{By, by_parser};
 use super::input_args::InputArgs;
 use super::inputs::{Dump, Inputs, Selected};
 use super::output::{Outputs, complain_of_all};
@@ -12,9 +15,46 @@ use crate::cast::block::BlockPlan;
 use crate::cast::{Overflow, Rounding, Target};
 use crate::error::{Error, Result};
 use crate::pipeline;
-use crate::report::histogram::{HistogramReport, Input, Options, Sort};
+use crate::report::histogram::{HistogramReport, Input, Options, SORTS, Sort};
 use crate::stats::{BlockStats, StatsPlan, TensorAccumulator, TensorStats};
 use crate::tensor::TensorInfo;
+
+/// What each format would lose: a log2-magnitude histogram with every format's limits, and the share
+/// of values that underflow, become subnormal or overflow, for each tensor
+#[derive(Args)]
+#[command(
+    before_help = "Example:\n  amp-inspect histogram grads.safetensors --formats float16,e4m3fn --scale 65536 --save out.png",
+    after_help = HISTOGRAM_DEFINITIONS
+)]
+pub(super) struct HistogramArgs {
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+    #[command(flatten)]
+    pub(super) cast: CastArgs,
+    /// What the rows of the main table are: each tensor with all its ranks, or all of a step or a rank
+    #[arg(long, value_name = "AXIS", default_value = "tensor", value_parser = by_parser(), help_heading = "Output")]
+    pub(super) by: By,
+    /// Order of the tensors in tables, and the figure shown
+    #[arg(long, value_name = "KEY", default_value = "lost", value_parser = sort_parser(), long_help = sort_help(), help_heading = "Output", hide_possible_values = true)]
+    pub(super) sort: Sort,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+const HISTOGRAM_DEFINITIONS: &str = "\
+Definitions (x: the stored value, s: the scale, q: x·s cast to the format):
+  underflow   x is finite and nonzero, but q is zero: the value is lost
+  subnormal   q is a nonzero subnormal number: kept, with fewer bits
+  overflow    x is finite, but x·s rounded with unbounded exponent exceeds the largest finite number
+  exceeds_max x is finite, and |x·s| is above the largest finite number before rounding
+  %           of the finite nonzero values; JSON and CSV also have the share of all values
+  SQNR        20·log10(‖x‖ / ‖x − q/s‖) in dB
+  mse         mean of (x − q/s)²
+  max_rel, mean_rel
+              largest and mean of |x − q/s| / |x| over the finite nonzero values
+  headroom    log2(largest finite number / (s·amax)) in bits
+
+Exit code: 0 done, 2 wrong usage or something that could not be read.";
 
 pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     let HistogramArgs { input, cast, by, sort, output } = args;
@@ -149,4 +189,13 @@ fn options(cast: &CastArgs, input: &InputArgs, by: By, sort: Sort) -> Options {
         sort,
         ..Options::at_scale(cast.scale)
     }
+}
+
+fn sort_parser() -> impl TypedValueParser<Value = Sort> {
+    named(SORTS.iter().map(|(name, sort, _)| (*name, *sort)))
+}
+
+fn sort_help() -> String {
+    let keys = choices(SORTS.iter().map(|(name, _, meaning)| (*name, *meaning)));
+    format!("Order of the tensors in tables, worst first by the first format, and the figure shown:{keys}")
 }

@@ -1,8 +1,12 @@
 //! From the paths and filters that were typed to opened dumps and the tensors to read.
 
+mod notices;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZero;
 use std::path::PathBuf;
+
+use notices::{other_types, skipped_files, skipped_types};
 
 use super::by::By;
 use super::input_args::{InputArgs, Ranges};
@@ -107,6 +111,7 @@ impl Inputs {
             groups.entry((place.step, place.rank)).or_default().insert(&place.group);
         }
         inputs.several_groups = groups.values().any(|groups| groups.len() > 1);
+        inputs.notices.extend(other_types(&inputs.dumps));
         inputs
     }
 
@@ -310,42 +315,6 @@ impl Inputs {
         }
         Ok(notices)
     }
-}
-
-/// Most kinds of files that are named.
-const KINDS: usize = 5;
-
-/// `skipped 12 files that are no dumps: 7 .csv, 4 .json, 1 .py`
-fn skipped_files(skipped: &BTreeMap<String, u64>) -> Option<String> {
-    let total: u64 = skipped.values().sum();
-    let (files, are) = if total == 1 { ("file", "is no dump") } else { ("files", "are no dumps") };
-    let mut kinds: Vec<(&String, &u64)> = skipped.iter().collect();
-    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let kind = |&(extension, count): &(&String, &u64)| match extension.as_str() {
-        "" => format!("{count} without extension"),
-        extension => format!("{count} .{}", escape(extension)),
-    };
-    let mut named: Vec<String> = kinds.iter().take(KINDS).map(kind).collect();
-    if kinds.len() > KINDS {
-        named.push(format!("{} others", kinds[KINDS..].iter().map(|(_, count)| **count).sum::<u64>()));
-    }
-    let tables = ["csv", "tsv"].iter().any(|table| skipped.contains_key(*table));
-    let tables = if tables { " (tables are read if they are named)" } else { "" };
-    (total > 0).then(|| format!("skipped {total} {files} that {are}: {}{tables}", named.join(", ")))
-}
-
-/// `skipped 5 tensors whose type names no floating-point format: 3 I64, 2 BOOL`
-fn skipped_types(skipped: &BTreeMap<&str, u64>) -> Option<String> {
-    let total: u64 = skipped.values().sum();
-    let types: Vec<String> =
-        skipped.iter().map(|(dtype, count)| format!("{count} {}", escape(dtype))).collect();
-    let tensors = if total == 1 { "tensor" } else { "tensors" };
-    (total > 0).then(|| {
-        format!(
-            "skipped {total} {tensors} whose type names no floating-point format: {} (--dtype reads such codes)",
-            types.join(", ")
-        )
-    })
 }
 
 /// Refuses to go on with nothing to do.

@@ -1,11 +1,26 @@
 //! Wiring of `amp-inspect ls`.
 
+use clap::Args;
+
 use super::Outcome;
-use super::args::LsArgs;
+use super::args::TextOutputArgs;
+use super::input_args::InputArgs;
 use super::inputs::Inputs;
 use super::output::{Outputs, complain_of_all};
 use crate::error::{Error, Result};
 use crate::report::listing::{Entry, ListingReport};
+
+/// What is in dumps: name, shape, type and size of every tensor, and the step and rank that it is from
+#[derive(Args)]
+#[command(
+    before_help = "Example:\n  amp-inspect ls checkpoint.pt\n  amp-inspect ls run/ --steps 0..1000:100 --json"
+)]
+pub(super) struct LsArgs {
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+    #[command(flatten)]
+    pub(super) output: TextOutputArgs,
+}
 
 pub(super) fn run(args: LsArgs) -> Result<Outcome> {
     let LsArgs { input, output } = args;

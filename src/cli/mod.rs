@@ -1,6 +1,7 @@
 //! The command line: what was typed → a plan → the library → an exit code. Computes nothing.
 
 mod args;
+mod autocast;
 mod by;
 mod casts;
 mod explain;
@@ -9,6 +10,7 @@ mod histogram;
 mod input_args;
 mod inputs;
 mod ls;
+mod memory;
 mod output;
 mod progress;
 mod reduce;
@@ -62,6 +64,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::SimulateScaler(args) => simulate::run(args),
         args::Command::Updates(args) => updates::run(args),
         args::Command::Reduce(args) => reduce::run(args),
+        args::Command::Autocast(args) => autocast::run(args),
+        args::Command::Memory(args) => memory::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

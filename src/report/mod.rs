@@ -3,11 +3,13 @@
 //! Nothing here computes statistics. An output is a row of [`OUTPUTS`]; every subcommand's report can be
 //! rendered by each.
 
+pub mod autocast;
 mod code;
 pub mod explain;
 pub mod formats;
 pub mod histogram;
 pub mod listing;
+pub mod memory;
 pub mod number;
 pub mod picture;
 pub mod reduce;

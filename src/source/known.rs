@@ -30,7 +30,11 @@ const KNOWN: &[Known] = &[
         b"MATLAB 5.0 MAT-file",
         "is a MATLAB file; these are not read: save the arrays with scipy and numpy.savez",
     ),
-    Known { offset: 23, magic: b"brain.Event:", what: "is a TensorBoard event file: summaries, not tensors" },
+    Known {
+        offset: 23,
+        magic: b"brain.Event:",
+        what: "is a TensorBoard event file: summaries, not tensors; simulate-scaler reads them",
+    },
     known(b"SQLite format 3\0", "is an SQLite database, not a tensor dump"),
     known(b"\x1f\x8b", "is compressed with gzip; unpack it first"),
     known(b"\x28\xb5\x2f\xfd", "is compressed with zstd; unpack it first"),

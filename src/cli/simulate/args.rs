@@ -25,8 +25,8 @@ use crate::tensor::Dtype;
     after_help = DEFINITIONS
 )]
 pub(in crate::cli) struct SimulateArgs {
-    /// A recorded trace (.csv, .tsv, .jsonl; several are joined by step) or dumps of gradients, one file or more
-    /// a step; without any, a made-up record
+    /// A recorded trace (.csv, .tsv, .jsonl or TensorBoard; several are joined by step) or dumps of gradients, one or more
+    /// files a step; without any, a made-up record
     #[arg(value_name = "PATH", help_heading = "Input")]
     pub(super) paths: Vec<PathBuf>,
     /// Say what a column of the trace means

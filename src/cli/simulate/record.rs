@@ -1,6 +1,6 @@
 //! From the paths that were typed to a trace: made up, from traces, or from dumps.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::args::{SimulateArgs, Unscale};
 use crate::cli::input_args::InputArgs;
@@ -15,7 +15,7 @@ use crate::scaler::trace::{Evidence, Join, SYNTHETICS, Step, Synthetic, Trace, r
 use crate::source::metadata::recorded_scale;
 use crate::stats::{StatsPlan, TensorAccumulator};
 
-/// Extensions of traces; all else are dumps.
+/// Extensions of traces; TensorBoard's event files are told by their names, and all else are dumps.
 const TRACES: [&str; 5] = ["csv", "tsv", "jsonl", "ndjson", "json"];
 
 /// Steps of a made-up record.
@@ -35,17 +35,13 @@ pub(super) fn read(args: &SimulateArgs) -> Result<Read> {
     if args.paths.is_empty() {
         return made_up(args);
     }
-    let is_trace = |path: &Path| {
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        extension.is_some_and(|extension| TRACES.iter().any(|known| extension.eq_ignore_ascii_case(known)))
-    };
-    let traces = args.paths.iter().filter(|path| is_trace(path)).count();
-    let read = if traces == args.paths.len() {
-        from_traces(args)
-    } else if traces == 0 {
+    let traces: Vec<Vec<PathBuf>> = args.paths.iter().map(|path| traces_at(path)).collect();
+    let read = if traces.iter().all(|traces| !traces.is_empty()) {
+        from_traces(args, &traces.concat())
+    } else if traces.iter().all(Vec::is_empty) {
         from_dumps(args)
     } else {
-        Err(Error::new("traces (.csv, .tsv, .jsonl) and dumps are not read together"))
+        Err(Error::new("traces (.csv, .tsv, .jsonl, TensorBoard) and dumps are not read together"))
     };
     let mut read = read?;
     let steps = &read.trace.steps;
@@ -70,6 +66,22 @@ pub(super) fn read(args: &SimulateArgs) -> Result<Read> {
         read.notices.push(all);
     }
     Ok(read)
+}
+
+/// The traces that `path` stands for: itself, the event files in it, or none.
+fn traces_at(path: &Path) -> Vec<PathBuf> {
+    let is_event_file =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".tfevents."));
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    if is_event_file(path) || TRACES.iter().any(|known| extension.eq_ignore_ascii_case(known)) {
+        return vec![path.to_owned()];
+    }
+    // What cannot be listed is told of when it is read.
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut events: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| is_event_file(path)).collect();
+    events.sort();
+    events
 }
 
 fn has_magnitudes(trace: &Trace) -> bool {
@@ -131,11 +143,11 @@ fn inputs(args: &SimulateArgs) -> Vec<String> {
     args.paths.iter().map(|path| path.display().to_string()).collect()
 }
 
-fn from_traces(args: &SimulateArgs) -> Result<Read> {
+fn from_traces(args: &SimulateArgs, paths: &[PathBuf]) -> Result<Read> {
     refuse(&of_dumps(args), "is for dumps, not for traces")?;
     let mut join = Join::new(args.format, args.fp32_grads.clone(), args.evidence);
     let mut notices = Vec::new();
-    for path in &args.paths {
+    for path in paths {
         let said = read_trace(path, &args.column, &mut join)?;
         notices.extend(said.into_iter().map(|notice| format!("{}: {notice}", path.display())));
     }

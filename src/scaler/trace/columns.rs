@@ -146,7 +146,8 @@ fn guess(head: &str) -> Option<Column> {
         Some((name, tensor)) => (name, Some(tensor)),
         None => (head, None),
     };
-    let name = name.trim().to_ascii_lowercase();
+    // Loggers file them under a group (train/loss_scale), and Megatron-LM writes loss-scale.
+    let name = name.rsplit('/').next().unwrap_or(name).trim().to_ascii_lowercase().replace('-', "_");
     let (_, role, ..) = ROLES
         .iter()
         .find(|(_, role, _, heads)| of_tensor(role) == tensor.is_some() && heads.contains(&&*name))?;

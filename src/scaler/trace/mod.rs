@@ -6,6 +6,7 @@
 //! scale. Gradients of parameters give a lower bound: those of activations can overflow before them.
 
 mod columns;
+mod events;
 mod join;
 mod read;
 mod synthetic;

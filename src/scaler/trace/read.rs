@@ -1,5 +1,6 @@
-//! Traces in files: CSV (comma, semicolon or tab) and JSON lines.
+//! Traces in files: CSV (comma, semicolon or tab), JSON lines and TensorBoard's event files.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use super::columns::{few, recognise};
 use super::join::{Join, Row};
-use super::{Column, Role};
+use super::{Column, Role, events};
 use crate::error::{Error, Result, escape};
 
 /// Longest line that is read.
@@ -38,6 +39,9 @@ fn read_file(path: &Path, mapped: &[String], join: &mut Join) -> Result<Vec<Stri
     let Some(&start) = first.iter().find(|byte| !byte.is_ascii_whitespace()) else {
         return Err(Error::new("is empty: there is no step to simulate"));
     };
+    if events::matches(first) {
+        return read_events(file, metadata.len(), mapped, join);
+    }
     if first.contains(&0) {
         return Err(Error::new("is binary; a trace is text in UTF-8"));
     }
@@ -66,7 +70,7 @@ fn read_csv(mut file: BufReader<File>, mapped: &[String], join: &mut Join) -> Re
         let line = record.position().map_or(0, csv::Position::line);
         let field =
             |index: usize| record.get(index).map_or("", |field| std::str::from_utf8(field).unwrap_or("?"));
-        columns.add(row, line, |index, _| Cell::Text(field(index)), join)?;
+        columns.add(row, &format_args!("line {line}"), |index, _| Cell::Text(field(index)), join)?;
         row += 1;
     }
     columns.finish(row, join)
@@ -140,13 +144,36 @@ fn read_json(mut file: BufReader<File>, mapped: &[String], join: &mut Join) -> R
             near.or_else(|| fields.iter().find(|(key, _)| key == head)).map(|(_, value)| value)
         };
         let cell = |index: usize, head: &str| by_head(index, head).map_or(Cell::Text(""), Cell::of);
-        columns.add(row, line, cell, join)?;
+        columns.add(row, &format_args!("line {line}"), cell, join)?;
         row += 1;
     }
     match columns {
         Some(columns) => columns.finish(row, join),
         None => Err(Error::new("is empty: there is no step to simulate")),
     }
+}
+
+fn read_events(
+    mut file: BufReader<File>,
+    len: u64,
+    mapped: &[String],
+    join: &mut Join,
+) -> Result<Vec<String>> {
+    let events::Table { mut heads, steps, mut notices } = events::read(&mut file, len)?;
+    let step_head = heads.len();
+    heads.push("step".into());
+    let mut columns = Columns::new(&heads, mapped, join)?;
+    let count = steps.len() as u64;
+    for (row, (step, values)) in (0..).zip(steps) {
+        let cell = |index: usize, _: &str| match values.iter().find(|(column, _)| *column == index) {
+            Some(&(_, value)) => Cell::Number(value),
+            None if index == step_head => Cell::Number(step as f64),
+            None => Cell::Text(""),
+        };
+        columns.add(row, &format_args!("step {step}"), cell, join)?;
+    }
+    notices.extend(columns.finish(count, join)?);
+    Ok(notices)
 }
 
 /// Objects within the object become `outer:inner`, as CSV has tensors.
@@ -257,7 +284,7 @@ impl Columns {
     fn add<'c>(
         &mut self,
         row: u64,
-        line: u64,
+        place: &dyn fmt::Display,
         cell: impl Fn(usize, &str) -> Cell<'c>,
         join: &mut Join,
     ) -> Result<()> {
@@ -265,9 +292,9 @@ impl Columns {
         let mut filled = Row::new(row);
         for (index, column, tensor) in &self.used {
             let head = || escape(&self.heads[*index]);
-            let value = cell(*index, &self.heads[*index]).number().map_err(|text| {
-                Error::new(format!("line {line}, column '{}': '{text}' is no number", head()))
-            })?;
+            let value = cell(*index, &self.heads[*index])
+                .number()
+                .map_err(|text| Error::new(format!("{place}, column '{}': '{text}' is no number", head())))?;
             // In a row about a tensor, what is said of gradients is said of its own.
             let role = match column.role {
                 Role::GradAmax if named.is_some() => Role::TensorAmax,
@@ -277,7 +304,7 @@ impl Columns {
             if let Some(value) = value {
                 filled
                     .set(role, tensor.or(named.filter(|_| role != Role::FoundInf)), value)
-                    .map_err(|what| Error::new(format!("line {line}, column '{}': {what}", head())))?;
+                    .map_err(|what| Error::new(format!("{place}, column '{}': {what}", head())))?;
             }
         }
         let finished = if named.is_none() {
@@ -287,8 +314,7 @@ impl Columns {
         } else {
             self.step.replace(filled)
         };
-        finished
-            .map_or(Ok(()), |row| join.push(&row).map_err(|what| Error::new(format!("line {line}: {what}"))))
+        finished.map_or(Ok(()), |row| join.push(&row).map_err(|what| Error::new(format!("{place}: {what}"))))
     }
 
     fn finish(self, rows: u64, join: &mut Join) -> Result<Vec<String>> {
