@@ -4,13 +4,14 @@
 //!
 //! ```text
 //! bytes ─▶ values ─▶ casts ─▶ statistics ─▶ report
-//! error < format < tensor < {source, cast} < {stats, verify} < {scaler, training} < report < pipeline < cli
+//! error < format < tensor < {source, cast} < {stats, verify} < {scaler, training, gpu} < report < pipeline < cli
 //! ```
 
 pub mod cast;
 pub mod cli;
 pub mod error;
 pub mod format;
+pub mod gpu;
 pub mod pipeline;
 pub mod report;
 pub mod scaler;

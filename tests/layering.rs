@@ -11,14 +11,14 @@ const LAYERS: &[&[&str]] = &[
     &["tensor"],
     &["source", "cast"],
     &["stats", "verify"],
-    &["scaler", "training"],
+    &["scaler", "training", "gpu"],
     &["report"],
     &["pipeline"],
     &["cli"],
 ];
 
 /// Files that may contain `unsafe`.
-const UNSAFE: &[&str] = &["src/cast/fast/mod.rs", "src/cast/fast/hardware.rs"];
+const UNSAFE: &[&str] = &["src/cast/fast/mod.rs", "src/cast/fast/hardware.rs", "src/gpu/driver.rs"];
 
 /// Longest file. Tables may be longer.
 const MAX_LINES: usize = 400;

@@ -117,6 +117,7 @@ const SAMPLES: &[Sample] = &[
         100,
         &["md"],
     ),
+    ("bench_gpu_plan", &["bench-gpu", "--dry-run"], 80, &["json"]),
     ("scalers", &["simulate-scaler", "--list"], 80, &["json", "csv", "md"]),
     (
         "updates",

@@ -36,6 +36,7 @@ pub(super) enum Command {
     Memory(super::memory::MemoryArgs),
     Updates(super::updates::UpdatesArgs),
     Reduce(super::reduce::ReduceArgs),
+    BenchGpu(super::bench_gpu::BenchGpuArgs),
     Explain(super::explain::ExplainArgs),
     Formats(super::formats::FormatsArgs),
     Verify(super::verify::VerifyArgs),

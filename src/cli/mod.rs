@@ -2,6 +2,7 @@
 
 mod args;
 mod autocast;
+mod bench_gpu;
 mod by;
 mod casts;
 mod explain;
@@ -66,6 +67,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Reduce(args) => reduce::run(args),
         args::Command::Autocast(args) => autocast::run(args),
         args::Command::Memory(args) => memory::run(args),
+        args::Command::BenchGpu(args) => bench_gpu::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -4,6 +4,7 @@
 //! rendered by each.
 
 pub mod autocast;
+pub mod bench_gpu;
 mod code;
 pub mod explain;
 pub mod formats;

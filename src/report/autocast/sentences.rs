@@ -134,16 +134,13 @@ fn matmuls(report: &AutocastReport) -> Option<String> {
     if calls == 0 {
         return None;
     }
-    let all = if missed { "" } else { "All " };
     let narrowest = low.iter().filter_map(|op| op.types.last().copied());
     let types: Vec<&str> = narrowest.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
-    let none = if report.autocast_calls == 0 { " without autocast: the model itself is in it" } else { "" };
-    let mut sentence =
-        format!("{all}{} ran in {}{none}.", plural(calls, "matrix multiplication"), types.join(" and "));
-    if missed {
-        sentence = sentence.replacen(" ran in", " did run in", 1);
-    }
-    Some(sentence)
+    let (all, ran) = if missed { ("", "did run") } else { ("All ", "ran") };
+    let without =
+        if report.autocast_calls == 0 { " without autocast: the model itself is in it" } else { "" };
+    let products = plural(calls, "matrix multiplication");
+    Some(format!("{all}{products} {ran} in {}{without}.", types.join(" and ")))
 }
 
 /// What casts cost.
@@ -164,10 +161,9 @@ fn stayed(report: &AutocastReport) -> Option<String> {
         return None;
     }
     let of = |verdict: Verdict| {
-        let ops = report
-            .ops
-            .iter()
-            .filter(move |op| op.row.key.verdict == verdict && op.row.key.types.is_float32());
+        let ops =
+            report.ops.iter().filter(|op| op.row.key.verdict == verdict && op.row.key.types.is_float32());
+        let ops = ops.filter(|op| !super::terminal::is_matmul(op));
         let mut names: Vec<String> = Vec::new();
         for op in ops {
             let name = escape(op.op.strip_prefix("aten::").unwrap_or(&op.op));
@@ -183,12 +179,14 @@ fn stayed(report: &AutocastReport) -> Option<String> {
         names.join(", ")
     };
     let (listed, unlisted) = (of(Verdict::AsListed), of(Verdict::Unlisted));
-    let parts = [
-        (!listed.is_empty()).then(|| format!("{listed} by their lists")),
-        (!unlisted.is_empty()).then(|| format!("{unlisted}, which are of no list, as their inputs")),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| format!("In float32 stayed {}.", parts.join("; ")))
+    let mut parts = Vec::new();
+    if !listed.is_empty() {
+        parts.push(format!("In float32 by their lists: {listed}."));
+    }
+    if !unlisted.is_empty() {
+        parts.push(format!("In float32 as their inputs, for they are of no list: {unlisted}."));
+    }
+    (!parts.is_empty()).then(|| parts.join(" "))
 }
 
 /// Ops that are not PyTorch's.

@@ -285,10 +285,11 @@ impl<'a> Walk<'a> {
         match frame.custom {
             _ if frame.optimizer => Cause::Optimizer,
             _ if frame.through => Cause::Through,
-            Some(name) => Cause::Custom(name),
-            None if frame.backward => Cause::Backward,
-            None if frame.in_lower => Cause::Off,
-            None => Cause::NotListed,
+            // Autocast would have handled a listed op in it, had it been on.
+            Some(name) if frame.in_lower => Cause::Custom(name),
+            _ if frame.backward => Cause::Backward,
+            _ if frame.in_lower => Cause::Off,
+            _ => Cause::NotListed,
         }
     }
 }
