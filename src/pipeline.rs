@@ -9,6 +9,7 @@ mod recommend;
 mod replicas;
 mod scalers;
 mod together;
+mod worlds;
 
 pub use blocks::{BlockTask, block_shapes, run_block_casts, run_blocks};
 pub use fp8::{Fp8Cast, Fp8Plan, Fp8Results, Fp8Step, Series, run_fp8};
@@ -16,6 +17,7 @@ pub use recommend::{Candidates, Found, passes, run_candidates};
 pub use replicas::replicas;
 pub use scalers::run_scalers;
 pub use together::run_together;
+pub use worlds::run_worlds;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -29,7 +31,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::source::TensorSource;
 use crate::stats::{Accumulate, Merge};
-use crate::tensor::{Decoder, TensorInfo};
+use crate::tensor::{Chunk, Decoder, TensorInfo};
 
 /// Elements read and observed at a time: 256 KiB of f32, which stays in the second-level cache.
 const CHUNK: u64 = 1 << 16;
@@ -57,6 +59,23 @@ impl Task<'_> {
     fn fault(&self, error: Error) -> Error {
         error.in_tensor(&self.info.name).in_file(self.path)
     }
+}
+
+/// The first element of a tensor, such as the one of a scalar.
+///
+/// # Errors
+/// It has none, is no number, or cannot be read.
+pub fn first_element(task: &Task<'_>) -> Result<f64> {
+    if task.info.elements == 0 {
+        return Err(task.fault(Error::new("has no element")));
+    }
+    let read = |buffer: &mut [u8]| task.source.read_at(task.index, 0, buffer);
+    let mut decoder = Decoder::new(&task.info).map_err(|error| task.fault(error))?;
+    let chunk = decoder.chunk(1, read).map_err(|error| task.fault(error))?;
+    Ok(match chunk {
+        Chunk::F32(values) => f64::from(values[0]),
+        Chunk::F64(values) => values[0],
+    })
 }
 
 /// Accumulates every task's elements. Results come in the order of `tasks`; a tensor that cannot be read

@@ -96,7 +96,7 @@ fn wrong_usage_is_code_two() {
 
 #[test]
 fn help_shows_an_example_first_and_fits_the_width() {
-    for command in ["histogram", "explain", "formats", "simulate-scaler"] {
+    for command in ["histogram", "explain", "formats", "simulate-scaler", "updates", "reduce"] {
         let output = run(&[command, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         assert!(stdout(&output).starts_with(&format!("Example:\n  amp-inspect {command}")));

@@ -35,6 +35,8 @@ pub(super) enum Command {
     SimulateScaler(super::simulate::SimulateArgs),
     Fp8(super::fp8::Fp8Args),
     Recommend(super::recommend::RecommendArgs),
+    Updates(super::updates::UpdatesArgs),
+    Reduce(super::reduce::ReduceArgs),
     Autocast(super::autocast::AutocastArgs),
     Memory(super::memory::MemoryArgs),
     BenchGpu(super::bench_gpu::BenchGpuArgs),

@@ -16,9 +16,11 @@ mod memory;
 mod output;
 mod progress;
 mod recommend;
+mod reduce;
 mod rows;
 mod series;
 mod simulate;
+mod updates;
 mod verify;
 
 use std::ffi::OsString;
@@ -64,6 +66,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Formats(args) => formats::run(args),
         args::Command::Verify(args) => verify::run(args),
         args::Command::SimulateScaler(args) => simulate::run(args),
+        args::Command::Updates(args) => updates::run(args),
+        args::Command::Reduce(args) => reduce::run(args),
         args::Command::Autocast(args) => autocast::run(args),
         args::Command::Memory(args) => memory::run(args),
         args::Command::BenchGpu(args) => bench_gpu::run(args),

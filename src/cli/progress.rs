@@ -29,6 +29,11 @@ impl Progress {
         Self::with_template(total, "{bar:30} {percent} % of {human_len} inputs, {eta} left", quiet)
     }
 
+    /// Of ranks reduced.
+    pub(super) fn of_ranks(total: u64, quiet: bool) -> Self {
+        Self::with_template(total, "{bar:30} {percent} % of {human_len} ranks, {eta} left", quiet)
+    }
+
     /// Of steps simulated.
     pub(super) fn of_steps(total: u64, quiet: bool) -> Self {
         Self::with_template(total, "{bar:30} {percent} % of {human_len} steps, {eta} left", quiet)

@@ -15,10 +15,12 @@ pub mod memory;
 pub mod number;
 pub mod picture;
 pub mod recommend;
+pub mod reduce;
 pub mod save;
 pub mod simulate;
 pub mod style;
 mod table;
+pub mod updates;
 pub mod verify;
 
 use std::io::{self, Write};

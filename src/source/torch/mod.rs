@@ -7,6 +7,7 @@
 mod legacy;
 mod numpy;
 mod objects;
+mod settings;
 mod tensor;
 
 use std::collections::HashMap;
@@ -119,6 +120,8 @@ struct Torch {
     stem: String,
     tensors: Vec<TensorInfo>,
     views: Vec<View>,
+    /// Settings of the optimizers in it.
+    metadata: Vec<(String, String)>,
     problems: Vec<Error>,
     notices: Vec<Error>,
 }
@@ -138,7 +141,15 @@ impl Torch {
     fn new(file: &DumpFile) -> Self {
         let stem = file.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let path = file.path().to_owned();
-        Self { path, stem, tensors: Vec::new(), views: Vec::new(), problems: Vec::new(), notices: Vec::new() }
+        Self {
+            path,
+            stem,
+            tensors: Vec::new(),
+            views: Vec::new(),
+            metadata: Vec::new(),
+            problems: Vec::new(),
+            notices: Vec::new(),
+        }
     }
 
     fn notice(&mut self, what: &str) {
@@ -172,6 +183,7 @@ impl Torch {
         )?;
         self.problems.extend(problems.into_iter().map(|problem| problem.in_file(&self.path)));
         self.remark(pickle, names_of);
+        self.metadata = settings::settings(pickle);
         Ok(())
     }
 
@@ -305,6 +317,10 @@ fn is_column_major(shape: &[u64], strides: &[u64]) -> bool {
 impl TensorSource for Torch {
     fn tensors(&self) -> &[TensorInfo] {
         &self.tensors
+    }
+
+    fn metadata(&self) -> &[(String, String)] {
+        &self.metadata
     }
 
     fn problems(&self) -> &[Error] {

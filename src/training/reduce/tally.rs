@@ -1,0 +1,99 @@
+//! The error of means.
+
+use crate::cast::fast::{Kernel, Level, run};
+
+/// Counts and sums over elements. Elements whose mean became Inf or NaN are counted and left out of the sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ErrorTally {
+    /// Elements.
+    pub elements: u64,
+    /// Elements whose exact mean is not zero.
+    pub nonzero: u64,
+    /// Elements whose mean became Inf or NaN on the way.
+    pub overflow: u64,
+    /// Elements whose exact mean is not zero, but the one computed is.
+    pub flushed: u64,
+    /// Gradients of single ranks that were not zero and became so before they were added.
+    pub lost: u64,
+    /// Sum of the squares of exact means.
+    pub squares: f64,
+    /// Sum of (computed − exact)².
+    pub error_squares: f64,
+    /// Largest |computed − exact|.
+    pub max_error: f64,
+}
+
+impl ErrorTally {
+    /// Adds what `next` has seen.
+    pub fn merge(&mut self, next: &Self) {
+        self.elements += next.elements;
+        self.nonzero += next.nonzero;
+        self.overflow += next.overflow;
+        self.flushed += next.flushed;
+        self.lost += next.lost;
+        self.squares += next.squares;
+        self.error_squares += next.error_squares;
+        self.max_error = self.max_error.max(next.max_error);
+    }
+
+    /// ‖computed − exact‖ / ‖exact‖; `None` if every mean is zero or overflowed.
+    pub fn error(&self) -> Option<f64> {
+        (self.squares > 0.0).then(|| (self.error_squares / self.squares).sqrt())
+    }
+
+    /// Compares the means `computed` of gradients times `scale` with `exact` ones.
+    pub(super) fn compare(&mut self, level: Level, computed: &[f32], exact: &[f64], scale: f32) {
+        self.merge(&run(level, Compare { computed, exact, per_scale: 1.0 / f64::from(scale) }));
+    }
+}
+
+/// Elements that have sums of their own, so that they can be added at once.
+const LANES: usize = 16;
+
+struct Compare<'a> {
+    computed: &'a [f32],
+    exact: &'a [f64],
+    per_scale: f64,
+}
+
+impl Kernel for Compare<'_> {
+    type Out = ErrorTally;
+
+    #[inline(always)]
+    fn run(self) -> ErrorTally {
+        let (mut squares, mut errors, mut largest) = ([0.0_f64; LANES], [0.0_f64; LANES], [0.0_f64; LANES]);
+        let (mut nonzero, mut overflow, mut flushed) = ([0_u32; LANES], [0_u32; LANES], [0_u32; LANES]);
+        let mut one = |lane: usize, computed: f32, exact: f64| {
+            let finite = computed.is_finite();
+            let y = if finite { f64::from(computed) * self.per_scale } else { exact };
+            let error = (y - exact).abs();
+            nonzero[lane] += u32::from(exact != 0.0);
+            overflow[lane] += u32::from(!finite);
+            flushed[lane] += u32::from((exact != 0.0) & (computed == 0.0));
+            squares[lane] += if finite { exact * exact } else { 0.0 };
+            errors[lane] += error * error;
+            largest[lane] = if error > largest[lane] { error } else { largest[lane] };
+        };
+        let (computed, computed_rest) = self.computed.as_chunks::<LANES>();
+        let (exact, exact_rest) = self.exact.as_chunks::<LANES>();
+        for (computed, exact) in computed.iter().zip(exact) {
+            for lane in 0..LANES {
+                one(lane, computed[lane], exact[lane]);
+            }
+        }
+        for (lane, (computed, exact)) in computed_rest.iter().zip(exact_rest).enumerate() {
+            one(lane, *computed, *exact);
+        }
+        let count = |lanes: [u32; LANES]| lanes.iter().map(|&n| u64::from(n)).sum();
+        ErrorTally {
+            elements: self.computed.len().min(self.exact.len()) as u64,
+            nonzero: count(nonzero),
+            overflow: count(overflow),
+            flushed: count(flushed),
+            lost: 0,
+            squares: squares.iter().sum(),
+            error_squares: errors.iter().sum(),
+            max_error: largest.iter().copied().fold(0.0, f64::max),
+        }
+    }
+}
