@@ -4,10 +4,11 @@
 //!
 //! ```text
 //! bytes ─▶ values ─▶ casts ─▶ statistics ─▶ report
-//! error < format < tensor < {source, cast} < {stats, verify} < scaler < report < pipeline < cli
+//! error < format < tensor < {source, cast} < {stats, verify} < {scaler, check} < report < pipeline < cli
 //! ```
 
 pub mod cast;
+pub mod check;
 pub mod cli;
 pub mod error;
 pub mod format;

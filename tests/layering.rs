@@ -11,7 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["tensor"],
     &["source", "cast"],
     &["stats", "verify"],
-    &["scaler"],
+    &["scaler", "check"],
     &["report"],
     &["pipeline"],
     &["cli"],

@@ -30,6 +30,7 @@ pub(super) struct Cli {
 #[derive(Subcommand)]
 pub(super) enum Command {
     Histogram(super::histogram::HistogramArgs),
+    Compare(super::compare::CompareArgs),
     Ls(super::ls::LsArgs),
     Explain(super::explain::ExplainArgs),
     Formats(super::formats::FormatsArgs),

@@ -11,7 +11,7 @@ use crate::source::Layout;
 use crate::tensor::{ByteOrder, Dtype};
 
 /// Which tensors.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Input")]
 pub(super) struct InputArgs {
     /// Dumps to read: files (.npy, .npz, .safetensors, .pt, …), directories or globs

@@ -3,6 +3,7 @@
 mod args;
 mod by;
 mod casts;
+mod compare;
 mod explain;
 mod formats;
 mod histogram;
@@ -53,6 +54,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let outcome = match cli.command {
         args::Command::Histogram(args) => histogram::run(args),
+        args::Command::Compare(args) => compare::run(args),
         args::Command::Ls(args) => ls::run(args),
         args::Command::Explain(args) => explain::run(args),
         args::Command::Formats(args) => formats::run(args),

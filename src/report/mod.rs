@@ -4,6 +4,7 @@
 //! rendered by each.
 
 mod code;
+pub mod compare;
 pub mod explain;
 pub mod formats;
 pub mod histogram;
