@@ -3,11 +3,10 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use amp_inspect::format::table::FORMATS;
-use common::{amp_inspect, refused};
+use common::{Tensor, amp_inspect, refused, write_safetensors};
 use serde_json::Value;
 
 const REFERENCE: &str = "testdata/gpt/grads_step01500.safetensors";
@@ -18,22 +17,6 @@ fn json(output: &Output) -> Value {
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Writes a safetensors file of f32 tensors.
-fn write(path: &Path, tensors: &[(&str, Vec<u64>, Vec<f32>)]) {
-    let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
-    for (name, shape, values) in tensors {
-        let first = data.len();
-        data.extend(values.iter().flat_map(|x| x.to_le_bytes()));
-        let entry = serde_json::json!({"dtype": "F32", "shape": shape, "data_offsets": [first, data.len()]});
-        header.insert((*name).to_owned(), entry);
-    }
-    let header = Value::Object(header).to_string();
-    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
-    bytes.extend(header.as_bytes());
-    bytes.extend(data);
-    std::fs::write(path, bytes).unwrap();
-}
-
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -42,8 +25,12 @@ impl Folder {
     }
 
     fn file(&self, name: &str, tensors: &[(&str, Vec<u64>, Vec<f32>)]) -> String {
-        let path: PathBuf = self.0.path().join(name);
-        write(&path, tensors);
+        let path = self.0.path().join(name);
+        let tensors: Vec<Tensor> = tensors
+            .iter()
+            .map(|(name, shape, values)| ((*name).to_owned(), shape.clone(), values.clone()))
+            .collect();
+        write_safetensors(&path, &tensors);
         path.to_str().unwrap().to_owned()
     }
 }

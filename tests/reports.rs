@@ -75,6 +75,21 @@ const SAMPLES: &[Sample] = &[
         160,
         &["png"],
     ),
+    (
+        "check",
+        &[
+            "check",
+            "testdata/gpt/grads_step00400.safetensors",
+            "--rules",
+            "testdata/check/rules.toml",
+            "--baseline",
+            "reports/gpt_baseline.json",
+            "--tensor",
+            r"^(h\.1\.|wte|ln_f)",
+        ],
+        100,
+        &["json", "csv", "md", "xml"],
+    ),
     ("ls", &["ls", "testdata/gpt", "--steps", "1500"], 80, &["json", "csv", "md"]),
     ("dumps", &["ls", "testdata/dumps/msprobe", "testdata/dumps/npy_tree"], 100, &["csv"]),
     (
@@ -115,7 +130,7 @@ const SAMPLES: &[Sample] = &[
 ];
 
 /// Samples of runs that find something.
-const FINDINGS: &[&str] = &["compare"];
+const FINDINGS: &[&str] = &["compare", "check"];
 
 #[test]
 fn the_sample_reports_are_current() {

@@ -31,6 +31,8 @@ pub(super) struct Cli {
 pub(super) enum Command {
     Histogram(super::histogram::HistogramArgs),
     Compare(super::compare::CompareArgs),
+    Check(super::check::CheckArgs),
+    InitCi(super::check::InitCiArgs),
     Ls(super::ls::LsArgs),
     Explain(super::explain::ExplainArgs),
     Formats(super::formats::FormatsArgs),

@@ -97,7 +97,7 @@ pub(super) fn run(args: CompareArgs) -> Result<Outcome> {
                     stand for several files";
         return Err(Error::new(format!("{what} ({given} given)")));
     };
-    let outputs = Outputs::prepare(output)?;
+    let outputs = Outputs::with_verdicts_and_picture(output)?;
     let side = |path| Inputs::open(InputArgs { paths: vec![path], ..input.clone() });
     let inputs = [side(reference.clone()), side(other.clone())];
     let (mut notices, mut problems) = (Vec::new(), Vec::new());

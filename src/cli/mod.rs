@@ -3,6 +3,7 @@
 mod args;
 mod by;
 mod casts;
+mod check;
 mod compare;
 mod explain;
 mod formats;
@@ -55,6 +56,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let outcome = match cli.command {
         args::Command::Histogram(args) => histogram::run(args),
         args::Command::Compare(args) => compare::run(args),
+        args::Command::Check(args) => check::run(args),
+        args::Command::InitCi(args) => check::init_ci(&args),
         args::Command::Ls(args) => ls::run(args),
         args::Command::Explain(args) => explain::run(args),
         args::Command::Formats(args) => formats::run(args),

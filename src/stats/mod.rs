@@ -14,6 +14,7 @@ pub mod binades;
 mod bins;
 mod block;
 pub mod blocks;
+pub mod digest;
 pub mod element;
 pub mod errors;
 pub mod pair;
@@ -23,6 +24,7 @@ mod wide;
 
 pub use binades::Binades;
 pub use blocks::{BlockAccumulator, BlockStats};
+pub use digest::WithDigest;
 pub use element::{ClassCounts, FormatStats, SourceStats};
 pub use errors::ErrorSums;
 pub use pair::{PairAccumulator, PairPlan, PairStats};

@@ -1,6 +1,6 @@
 //! What the figures mean, in sentences.
 
-use super::{Alone, CompareReport, Row};
+use super::{Alone, CompareReport, Element, Row};
 use crate::error::escape;
 use crate::report::number::{count, full, plural, short};
 
@@ -103,14 +103,13 @@ fn is_scaled(row: &Row) -> bool {
 /// `h.0.fc.weight [3, 12] is 0.25 in the reference, nan in the other`
 fn element(row: &Row) -> String {
     let name = escape(&row.tensor);
-    row.telling().map_or(name.clone(), |element| {
-        format!(
-            "{name} {} is {} in the reference, {} in the other",
-            index_text(&element.index),
-            full(element.reference.0),
-            full(element.other.0)
-        )
-    })
+    row.telling().map_or(name.clone(), |element| format!("{name} {}", element_text(element)))
+}
+
+/// `[3, 12] is 0.25 in the reference, nan in the other`
+pub(super) fn element_text(element: &Element) -> String {
+    let (x, y) = (full(element.reference.0), full(element.other.0));
+    format!("{} is {x} in the reference, {y} in the other", index_text(&element.index))
 }
 
 fn names(tensors: &[Alone]) -> String {
@@ -126,7 +125,7 @@ pub(super) fn index_text(index: &[u64]) -> String {
 }
 
 /// `256×64`
-fn shape_text(shape: &[u64]) -> String {
+pub(super) fn shape_text(shape: &[u64]) -> String {
     match shape {
         [] => "scalar".into(),
         extents => extents.iter().map(u64::to_string).collect::<Vec<_>>().join("×"),

@@ -1,6 +1,7 @@
 //! The report of `compare`: how far the tensors of two dumps are apart.
 
 mod findings;
+mod junit;
 mod model;
 mod picture;
 mod sort;
@@ -26,6 +27,10 @@ impl Report for CompareReport {
 
     fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write_markdown(out)
+    }
+
+    fn junit(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_junit(out)
     }
 
     fn picture(&self) -> Option<Picture> {

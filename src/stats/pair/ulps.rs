@@ -208,7 +208,7 @@ mod tests {
             let largest = largest_in(counter);
             assert!(largest >= distance.into(), "{distance}: {largest}");
             if distance < 64 {
-                assert_eq!(largest, distance.into());
+                assert_eq!(largest, u64::from(distance));
             }
             assert!(largest - u64::from(distance) <= u64::from(distance) / 32, "{distance}: {largest}");
             assert_eq!(wide_counter_of(largest), counter, "{distance}");
