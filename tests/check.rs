@@ -127,7 +127,7 @@ fn each_mutation_of_a_real_dump_is_found() {
             if name == NAME {
                 *name = "renamed".into();
             }
-        })
+        });
     });
     let (code, cases) = against(&renamed);
     assert_eq!(
@@ -140,7 +140,7 @@ fn each_mutation_of_a_real_dump_is_found() {
             if name == NAME {
                 shape.reverse();
             }
-        })
+        });
     });
     assert_eq!(against(&reshaped), (1, one(NAME, "changed", "failed")));
 

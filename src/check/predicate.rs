@@ -333,6 +333,7 @@ impl<'t> Parser<'t> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
 

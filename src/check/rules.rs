@@ -229,6 +229,7 @@ fn located(text: &str, at: usize, what: impl AsRef<str>) -> Error {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
 

@@ -100,19 +100,32 @@ pub(super) fn summarise(report: &CheckReport) -> Result<()> {
     appended.map_err(|error| Error::io("cannot append to the summary", &error).in_file(&path))
 }
 
+/// Options that do not matter for a baseline: those with a value, and those without.
+const IDLE: (&[&str], &[&str]) = (
+    &["--save", "--top", "--threads", "--fail-on"],
+    &["--json", "--csv", "--quiet", "-q", "--no-color", "--ratchet"],
+);
+
 /// The command as it was typed, but to write the baseline: quoted for a shell.
 pub(super) fn update_command() -> String {
-    let quote = |argument: String| {
+    let quote = |argument: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+%@".contains(c);
         if !argument.is_empty() && argument.chars().all(plain) {
-            argument
+            argument.to_owned()
         } else {
             format!("'{}'", argument.replace('\'', "'\\''"))
         }
     };
     let mut words = vec!["amp-inspect".to_owned()];
-    let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    words.extend(typed.filter(|word| word != "--ratchet").map(quote));
+    let mut typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    while let Some(word) = typed.next() {
+        let name = word.split('=').next().unwrap_or_default();
+        if IDLE.0.contains(&word.as_str()) {
+            typed.next();
+        } else if !IDLE.0.contains(&name) && !IDLE.1.contains(&name) {
+            words.push(quote(&word));
+        }
+    }
     words.push("--update-baseline".into());
     words.join(" ")
 }

@@ -104,6 +104,8 @@ pub struct FigureRow {
     pub baseline: Option<Num>,
     /// Whether it keeps to the limit; `null` if that cannot be told.
     pub holds: Option<bool>,
+    /// Whether it is better than the baseline by more than it may be worse.
+    pub improved: bool,
 }
 
 impl CheckReport {
@@ -237,6 +239,7 @@ fn figure(compared: &Compared) -> FigureRow {
         limit: compared.limit.map(Num),
         baseline: compared.baseline.map(Num),
         holds: compared.holds,
+        improved: compared.improved,
     }
 }
 

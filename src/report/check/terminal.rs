@@ -83,7 +83,10 @@ impl CheckReport {
         let off = |case: &CaseRow| {
             case.outcome == Status::Improved
                 || matches!(case.rule.as_str(), "new" | "vanished" | "changed")
-                || case.figures.iter().any(|figure| figure.baseline.is_some())
+                || case
+                    .figures
+                    .iter()
+                    .any(|figure| figure.improved || figure.baseline.is_some() && figure.holds == Some(false))
         };
         self.cases.iter().any(|case| case.outcome != Status::Passed && off(case))
     }
