@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! bytes ─▶ values ─▶ casts ─▶ statistics ─▶ report
-//! error < format < tensor < {source, cast} < {stats, verify} < {scaler, check} < report < pipeline < cli
+//! error < format < tensor < {source, cast} < {stats, verify} < {scaler, training, check, gpu} < report < pipeline < cli
 //! ```
 
 pub mod cast;
@@ -12,10 +12,12 @@ pub mod check;
 pub mod cli;
 pub mod error;
 pub mod format;
+pub mod gpu;
 pub mod pipeline;
 pub mod report;
 pub mod scaler;
 pub mod source;
 pub mod stats;
 pub mod tensor;
+pub mod training;
 pub mod verify;

@@ -11,18 +11,18 @@ const LAYERS: &[&[&str]] = &[
     &["tensor"],
     &["source", "cast"],
     &["stats", "verify"],
-    &["scaler", "check"],
+    &["scaler", "training", "check", "gpu"],
     &["report"],
     &["pipeline"],
     &["cli"],
 ];
 
 /// Files that may contain `unsafe`.
-const UNSAFE: &[&str] = &["src/cast/fast/mod.rs", "src/cast/fast/hardware.rs"];
+const UNSAFE: &[&str] = &["src/cast/fast/mod.rs", "src/cast/fast/hardware.rs", "src/gpu/driver.rs"];
 
 /// Longest file. Tables may be longer.
 const MAX_LINES: usize = 400;
-const TABLES: &[&str] = &["src/format/table.rs", "src/scaler/table.rs"];
+const TABLES: &[&str] = &["src/format/table.rs", "src/scaler/table.rs", "src/training/autocast/table.rs"];
 
 fn sources() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -166,15 +166,22 @@ fn a_file_of_tensors_names_the_one_at_fault() {
 
 #[test]
 fn dumps_are_a_record_too() {
-    let output =
-        amp_inspect(&["simulate-scaler", "testdata/gpt", "-q", "--suggest", "--json", "--gaps", "skip"]);
+    let output = amp_inspect(&[
+        "simulate-scaler",
+        "testdata/gpt/[gh]*",
+        "-q",
+        "--suggest",
+        "--json",
+        "--gaps",
+        "skip",
+    ]);
     let report: Value = serde_json::from_str(&printed(output)).unwrap();
     assert_eq!(report["record"]["steps"], 3);
     // lm_head.weight at step 0: 0.371·2^17 < 65520 ≤ 0.371·2^18, as the histogram command has it.
     assert_eq!(report["suggestion"]["largest_log2"], 17);
     assert_eq!(report["suggestion"]["smallest_log2"], 16);
     // Scaled dumps are divided first: the same suggestion, shifted.
-    let unscaled = ["simulate-scaler", "testdata/gpt", "-q", "--suggest", "--json", "--unscale", "2^4"];
+    let unscaled = ["simulate-scaler", "testdata/gpt/[gh]*", "-q", "--suggest", "--json", "--unscale", "2^4"];
     let report: Value = serde_json::from_str(&printed(amp_inspect(&unscaled))).unwrap();
     assert_eq!(report["suggestion"]["largest_log2"], 21);
     assert_eq!(report["suggestion"]["smallest_log2"], 20);
@@ -445,7 +452,7 @@ fn bad_input_is_refused() {
         "no tensor is left to read: check --tensor and --exclude",
     );
     refused(
-        &["simulate-scaler", "testdata/gpt", "--gaps", "refuse"],
+        &["simulate-scaler", "testdata/gpt/[gh]*", "--gaps", "refuse"],
         "1498 steps are missing, the first after step 0; --gaps hold or skip goes on without them",
     );
     refused(

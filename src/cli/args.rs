@@ -34,10 +34,13 @@ pub(super) enum Command {
     Check(super::check::CheckArgs),
     InitCi(super::check::InitCiArgs),
     Ls(super::ls::LsArgs),
+    SimulateScaler(super::simulate::SimulateArgs),
+    Autocast(super::autocast::AutocastArgs),
+    Memory(super::memory::MemoryArgs),
+    BenchGpu(super::bench_gpu::BenchGpuArgs),
     Explain(super::explain::ExplainArgs),
     Formats(super::formats::FormatsArgs),
     Verify(super::verify::VerifyArgs),
-    SimulateScaler(super::simulate::SimulateArgs),
 }
 
 /// Which casts.

@@ -1,6 +1,8 @@
 //! The command line: what was typed → a plan → the library → an exit code. Computes nothing.
 
 mod args;
+mod autocast;
+mod bench_gpu;
 mod by;
 mod casts;
 mod check;
@@ -11,6 +13,7 @@ mod histogram;
 mod input_args;
 mod inputs;
 mod ls;
+mod memory;
 mod output;
 mod progress;
 mod rows;
@@ -63,6 +66,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         args::Command::Formats(args) => formats::run(args),
         args::Command::Verify(args) => verify::run(args),
         args::Command::SimulateScaler(args) => simulate::run(args),
+        args::Command::Autocast(args) => autocast::run(args),
+        args::Command::Memory(args) => memory::run(args),
+        args::Command::BenchGpu(args) => bench_gpu::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

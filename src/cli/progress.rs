@@ -34,6 +34,16 @@ impl Progress {
         Self::with_template(total, "{bar:30} {percent} % of {human_len} steps, {eta} left", quiet)
     }
 
+    /// Of conversions tried on a card.
+    pub(super) fn of_conversions(total: u64, quiet: bool) -> Self {
+        Self::with_template(total, "{bar:30} {pos} of {len} conversions", quiet)
+    }
+
+    /// Of formats timed.
+    pub(super) fn of_formats(total: u64, quiet: bool) -> Self {
+        Self::with_template(total, "{bar:30} {pos} of {len} formats timed", quiet)
+    }
+
     fn with_template(total: u64, template: &str, quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());

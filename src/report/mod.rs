@@ -3,6 +3,8 @@
 //! Nothing here computes statistics. An output is a row of [`OUTPUTS`]; every subcommand's report can be
 //! rendered by each.
 
+pub mod autocast;
+pub mod bench_gpu;
 pub mod check;
 mod code;
 pub mod compare;
@@ -11,6 +13,7 @@ pub mod formats;
 pub mod histogram;
 mod junit;
 pub mod listing;
+pub mod memory;
 pub mod number;
 pub mod picture;
 pub mod save;

@@ -370,7 +370,7 @@ fn axes_that_a_tensor_lacks_are_refused() {
             let plans = [BlockPlan { spec, scale: 1.0 }];
             let (_, failures) =
                 run_blocks(&[(&task, &source)], &plans, NonZero::<usize>::MIN, |_| {}).remove(0);
-            assert_eq!(failures[0].to_string(), format!("tensor 't': {sentence}"));
+            assert_eq!(failures[0].to_string(), format!("memory: tensor 't': {sentence}"));
         }
     }
 }

@@ -10,6 +10,7 @@ mod text;
 use std::io::{self, Write};
 
 pub use given::{CodesOf, Form, Given, Held};
+pub(super) use model::class_name;
 pub use model::{CastRow, ExplainReport, Explained, Near, Options};
 pub use neighbours::{Neighbour, Place};
 

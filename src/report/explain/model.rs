@@ -202,7 +202,7 @@ impl CastRow {
     }
 }
 
-fn class_name(class: Class) -> &'static str {
+pub(in crate::report) fn class_name(class: Class) -> &'static str {
     match class {
         Class::Nan => "nan",
         Class::Inf => "inf",

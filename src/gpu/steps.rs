@@ -1,0 +1,215 @@
+//! What this tool's casts say, in the form in which a card answers: lists of steps over all float32, and
+//! tables over all codes; and the comparison of two lists.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::cast::fast::Level;
+use crate::cast::fast::slice::{Code, SliceCast};
+use crate::cast::{CastPlan, Place};
+use crate::format::FormatSpec;
+use crate::format::decode::decode;
+
+/// From this input on, up to the next step, the result is this.
+pub type Step = (u32, u32);
+
+/// Bits of float32 Inf, of either sign.
+const INFINITIES: [u32; 2] = [0x7f80_0000, 0xff80_0000];
+
+/// The steps of a cast over all 2^32 float32, in order; the first begins at 0. Every input is cast by
+/// [`SliceCast`] where that has the cast. Casts that it lacks, those rounded up or down, never fall between
+/// 0 and Inf of either sign, so that their steps are found by halving.
+pub fn steps(plan: &CastPlan, threads: NonZero<usize>) -> Vec<Step> {
+    match SliceCast::new(plan) {
+        Some(cast) => match plan.target.bits {
+            ..=8 => walk::<u8>(&cast, threads),
+            9..=16 => walk::<u16>(&cast, threads),
+            _ => walk::<u32>(&cast, threads),
+        },
+        None => halve_all(plan),
+    }
+}
+
+/// Inputs that a thread takes at once, and those that it casts at once.
+const SHARES: u32 = 1 << 10;
+const BLOCK: usize = 1 << 12;
+
+fn walk<C: Code + PartialEq>(cast: &SliceCast, threads: NonZero<usize>) -> Vec<Step> {
+    let (next, found) = (AtomicU32::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..threads.get() {
+            scope.spawn(|| {
+                let mut buffers = (vec![0.0_f32; BLOCK], vec![C::default(); BLOCK]);
+                loop {
+                    let share = next.fetch_add(1, Relaxed);
+                    if share >= SHARES {
+                        break;
+                    }
+                    let steps = share_steps(cast, share, &mut buffers);
+                    found.lock().unwrap_or_else(PoisonError::into_inner).push(steps);
+                }
+            });
+        }
+    });
+    let mut shares = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    shares.sort_unstable_by_key(|steps| steps.first().map_or(0, |step| step.0));
+    let mut steps = shares.concat();
+    // A share begins with a step of its own, which is none where the result goes on.
+    steps.dedup_by_key(|step| step.1);
+    steps
+}
+
+fn share_steps<C: Code + PartialEq>(
+    cast: &SliceCast,
+    share: u32,
+    (values, codes): &mut (Vec<f32>, Vec<C>),
+) -> Vec<Step> {
+    let length = u32::MAX / SHARES + 1;
+    let mut steps: Vec<Step> = Vec::new();
+    let mut before = None;
+    for block in 0..length / BLOCK as u32 {
+        let first = share * length + block * BLOCK as u32;
+        for (value, u) in values.iter_mut().zip(first..) {
+            *value = f32::from_bits(u);
+        }
+        cast.encode(Level::best(), values, codes);
+        let head = codes[0];
+        if before == Some(head) && codes.iter().all(|code| *code == head) {
+            continue;
+        }
+        for (u, &code) in (first..).zip(codes.iter()) {
+            if before != Some(code) {
+                steps.push((u, code.to_u32()));
+                before = Some(code);
+            }
+        }
+    }
+    steps
+}
+
+/// Steps of a cast whose result, of either sign, does not come back to a code that it has left between zero
+/// and Inf, and is one for all NaNs of a sign.
+fn halve_all(plan: &CastPlan) -> Vec<Step> {
+    let code = |u: u32| plan.cast_f32(f32::from_bits(u), Place::default()).code;
+    let mut steps = vec![(0, code(0))];
+    let [infinity, negative_infinity] = INFINITIES;
+    for (first, last) in [(0, infinity), (1 << 31, negative_infinity)] {
+        add(&mut steps, first, code(first));
+        halve(&mut steps, &code, (first, code(first)), (last, code(last)));
+        add(&mut steps, last + 1, code(last + 1));
+    }
+    steps
+}
+
+fn add(steps: &mut Vec<Step>, u: u32, code: u32) {
+    if steps.last().is_none_or(|last| last.1 != code) {
+        steps.push((u, code));
+    }
+}
+
+fn halve(steps: &mut Vec<Step>, code: &impl Fn(u32) -> u32, low: Step, high: Step) {
+    if low.1 == high.1 {
+        return;
+    }
+    if high.0 - low.0 == 1 {
+        return add(steps, high.0, high.1);
+    }
+    let middle = low.0 + (high.0 - low.0) / 2;
+    let middle = (middle, code(middle));
+    halve(steps, code, low, middle);
+    halve(steps, code, middle, high);
+}
+
+/// The list with each result put through `change`; steps between equal results vanish.
+pub fn map(steps: &[Step], change: impl Fn(u32) -> u32) -> Vec<Step> {
+    let mut mapped = Vec::with_capacity(steps.len());
+    steps.iter().for_each(|&(u, code)| add(&mut mapped, u, change(code)));
+    mapped
+}
+
+/// The code that NVIDIA's conversions give for a value of a narrower format: exact, and all NaNs one.
+pub fn widened(from: &FormatSpec, code: u32, plan: &CastPlan) -> u32 {
+    plan.cast_f64(decode(from, code), Place::default()).code
+}
+
+/// One input with two results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Bits of the input.
+    pub input: u32,
+    /// What the card gave.
+    pub found: u32,
+    /// What the tool gives.
+    pub expected: u32,
+    /// Of pairs: the input of the other lane, and whether `input` was in the upper one.
+    pub beside: Option<(u32, bool)>,
+}
+
+/// Inputs on which two lists differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mismatches {
+    /// How many there are.
+    pub count: u64,
+    /// The first of them.
+    pub first: Vec<Mismatch>,
+}
+
+impl Mismatches {
+    /// How many are kept.
+    pub const KEPT: usize = 20;
+
+    /// Counts one.
+    pub fn add(&mut self, mismatch: Mismatch) {
+        self.count += 1;
+        if self.first.len() < Self::KEPT {
+            self.first.push(mismatch);
+        }
+    }
+
+    /// Adds those of another comparison, made beside another partner.
+    pub fn extend(&mut self, other: Self, beside: Option<(u32, bool)>) {
+        self.count += other.count;
+        let room = Self::KEPT - self.first.len();
+        self.first.extend(other.first.into_iter().take(room).map(|first| Mismatch { beside, ..first }));
+    }
+}
+
+/// Every input on which two lists, both beginning at 0, give different results; NaN inputs only if `nans`.
+pub fn compare(found: &[Step], expected: &[Step], nans: bool) -> Mismatches {
+    let mut mismatches = Mismatches::default();
+    let (mut left, mut right) = (0, 0);
+    let mut from = 0_u64;
+    let end = |steps: &[Step], at: usize| steps.get(at + 1).map_or(1 << 32, |step| u64::from(step.0));
+    while from < 1 << 32 {
+        let (Some(a), Some(b)) = (found.get(left), expected.get(right)) else { break };
+        let to = end(found, left).min(end(expected, right));
+        if a.1 != b.1 {
+            for (first, last) in judged(from, to, nans) {
+                mismatches.count += last - first;
+                let room = Mismatches::KEPT - mismatches.first.len();
+                let kept = (first..last).take(room);
+                mismatches.first.extend(kept.map(|u| Mismatch {
+                    input: u as u32,
+                    found: a.1,
+                    expected: b.1,
+                    beside: None,
+                }));
+            }
+        }
+        left += usize::from(end(found, left) == to);
+        right += usize::from(end(expected, right) == to);
+        from = to;
+    }
+    mismatches
+}
+
+/// The parts of `from..to` that are compared: without `nans`, those up to Inf of either sign.
+fn judged(from: u64, to: u64, nans: bool) -> impl Iterator<Item = (u64, u64)> {
+    let parts = match nans {
+        true => [(0, 1 << 32), (0, 0)],
+        false => [(0, u64::from(INFINITIES[0]) + 1), (1 << 31, u64::from(INFINITIES[1]) + 1)],
+    };
+    parts.into_iter().map(move |(first, last)| (first.max(from), last.min(to))).filter(|(a, b)| a < b)
+}

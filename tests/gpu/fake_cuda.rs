@@ -1,0 +1,430 @@
+//! A libcuda that is made up: a library that the tests build with rustc and put before the real one. Device
+//! memory is memory of the process; a launch does what the kernel's PTX says that it converts, by arithmetic of
+//! its own in float64. The environment says what goes wrong:
+//!
+//! * `FAKE_CUDA_ERRORS=cuInit=35,cuLaunchKernel=700`: these functions give these codes
+//! * `FAKE_CUDA_DEVICES`, `FAKE_CUDA_CAPABILITY` (90), `FAKE_CUDA_DRIVER` (13000), `FAKE_CUDA_MEMORY` in bytes
+//! * `FAKE_CUDA_FAULT=e4m3x2.f32@3f800000`: kernels with this in an instruction err in the last bit at this input
+//! * `FAKE_CUDA_LOSES=1`: walks lose a thousand inputs; `FAKE_CUDA_FLICKERS=1`: every second walk errs
+#![allow(non_snake_case, unused_unsafe)]
+
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Mutex;
+
+fn setting(name: &str) -> Option<String> {
+    std::env::var(format!("FAKE_CUDA_{name}")).ok()
+}
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    setting(name).and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// The code that a function shall give.
+fn code(function: &str) -> c_int {
+    let errors = setting("ERRORS").unwrap_or_default();
+    let found = errors.split(',').filter_map(|error| error.split_once('=')).find(|(name, _)| *name == function);
+    found.map_or(0, |(_, code)| code.parse().unwrap())
+}
+
+// ---- Numbers ----
+
+#[derive(Clone, Copy)]
+struct Format {
+    bits: u32,
+    trailing: u32,
+    bias: i32,
+    max: u32,
+    nan: u32,
+}
+
+fn format(name: &str) -> Format {
+    let new = |bits, trailing, bias, max, nan| Format { bits, trailing, bias, max, nan };
+    match name.trim_end_matches("x2") {
+        "f32" => new(32, 23, 127, 0x7f7f_ffff, 0x7fff_ffff),
+        "tf32" => new(19, 10, 127, 0x3fbff, 0x3ffff),
+        "f16" => new(16, 10, 15, 0x7bff, 0x7fff),
+        "bf16" => new(16, 7, 127, 0x7f7f, 0x7fff),
+        "e5m2" => new(8, 2, 15, 0x7b, 0x7f),
+        "e4m3" => new(8, 3, 7, 0x7e, 0x7f),
+        "e3m2" => new(6, 2, 3, 0x1f, 0x1f),
+        "e2m3" => new(6, 3, 1, 0x1f, 0x1f),
+        "e2m1" => new(4, 1, 1, 0x7, 0x7),
+        other => panic!("no format {other}"),
+    }
+}
+
+impl Format {
+    fn container(self) -> u32 {
+        [4, 8, 16].into_iter().find(|width| self.bits <= *width).unwrap_or(32)
+    }
+
+    fn has_inf(self) -> bool {
+        self.nan > self.max + 1
+    }
+
+    fn value(self, code: u32) -> f64 {
+        let sign = code >> (self.bits - 1) & 1;
+        let magnitude = code & ((1 << (self.bits - 1)) - 1);
+        let field = (magnitude >> self.trailing) as i32;
+        let fraction = f64::from(magnitude & ((1 << self.trailing) - 1));
+        let unit = 2_f64.powi(1 - self.bias - self.trailing as i32);
+        let x = match field {
+            _ if magnitude > self.max && !(self.has_inf() && magnitude == self.max + 1) => f64::NAN,
+            _ if magnitude > self.max => f64::INFINITY,
+            0 => fraction * unit,
+            _ => (fraction + f64::from(1 << self.trailing)) * unit * 2_f64.powi(field - 1),
+        };
+        if sign == 1 { -x } else { x }
+    }
+
+    fn code(self, x: f64, mode: &str, saturates: bool) -> u32 {
+        if x.is_nan() {
+            return self.nan;
+        }
+        let sign = u32::from(x.is_sign_negative()) << (self.bits - 1);
+        let most = if self.has_inf() && !saturates { self.max + 1 } else { self.max };
+        if x.is_infinite() {
+            return sign | most;
+        }
+        // The exponent by comparison, the place by division, the rounding by the library.
+        let x = x.abs();
+        let mut exponent = 1 - self.bias;
+        while x >= 2_f64.powi(exponent + 1) {
+            exponent += 1;
+        }
+        let place = x / 2_f64.powi(exponent - self.trailing as i32);
+        let up = (mode == "rp") == (sign == 0);
+        let rounded = match mode {
+            "rn" => place.round_ties_even(),
+            "rna" => place.round(),
+            "rz" => place.trunc(),
+            _ if up => place.ceil(),
+            _ => place.floor(),
+        };
+        let code = ((exponent - 1 + self.bias) as u64) << self.trailing;
+        let code = code + rounded as u64;
+        if code > u64::from(self.max) {
+            let stops = mode == "rz" || (matches!(mode, "rm" | "rp") && !up);
+            return sign | if stops { self.max } else { most };
+        }
+        sign | code as u32
+    }
+}
+
+/// One conversion of a kernel.
+struct Stage {
+    mode: String,
+    saturates: bool,
+    from: Format,
+    to: Format,
+    shifts: bool,
+    lanes: u32,
+}
+
+impl Stage {
+    fn one(&self, code: u32) -> u32 {
+        if self.shifts {
+            return code << 16;
+        }
+        self.to.code(self.from.value(code), &self.mode, self.saturates)
+    }
+}
+
+struct Kernel {
+    name: String,
+    stages: Vec<Stage>,
+    text: String,
+}
+
+/// The conversions in the body of a kernel, those of the first vector only.
+fn kernel(ptx: &str, name: &str) -> Kernel {
+    let start = ptx.find(&format!(".entry {name}(")).unwrap();
+    let body = &ptx[start..];
+    let body = &body[..body.find("\n}\n").unwrap()];
+    let body = body.find("next:").map_or(body, |at| &body[at..]);
+    let mut stages: Vec<Stage> = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for line in body.lines().map(str::trim).filter(|line| line.starts_with("cvt.")) {
+        let instruction = line.split(' ').next().unwrap();
+        let parts: Vec<&str> = instruction.split('.').collect();
+        let (to, from) = (parts[parts.len() - 2], parts[parts.len() - 1]);
+        if to.starts_with('u') || to == "to" || parts.contains(&"global") || seen.contains(&instruction) {
+            continue;
+        }
+        seen.push(instruction);
+        stages.push(Stage {
+            mode: parts[1].to_owned(),
+            saturates: parts.contains(&"satfinite"),
+            from: format(from),
+            to: format(to),
+            shifts: (to, from) == ("f32", "bf16"),
+            lanes: if to.ends_with("x2") { 2 } else { 1 },
+        });
+    }
+    Kernel { name: name.to_owned(), stages, text: seen.join(" ") }
+}
+
+impl Kernel {
+    /// The result for `x` in a lane, `partner` in the other one.
+    fn convert(&self, x: u32, partner: u32, swap: bool) -> u32 {
+        let first = &self.stages[0];
+        let mut result = if first.lanes == 1 {
+            first.one(x)
+        } else if first.from.bits <= 8 {
+            let bits = first.from.container();
+            let mask = (1 << first.from.bits) - 1;
+            first.one(x >> bits & mask) << first.to.container() | first.one(x & mask)
+        } else {
+            let (upper, lower) = if swap { (x, partner) } else { (partner, x) };
+            first.one(upper) << first.to.container() | first.one(lower)
+        };
+        for stage in &self.stages[1..] {
+            let bits = stage.from.container();
+            let mask = ((1_u64 << stage.from.bits) - 1) as u32;
+            result = if stage.lanes == 2 {
+                stage.one(result >> bits & mask) << stage.to.container() | stage.one(result & mask)
+            } else {
+                let lane = if first.lanes == 2 && swap { result >> 16 } else { result & 0xffff };
+                stage.one(lane)
+            };
+        }
+        match setting("FAULT") {
+            Some(fault) => {
+                let (instruction, input) = fault.split_once('@').unwrap();
+                let hit = self.text.contains(instruction) && u32::from_str_radix(input, 16).unwrap() == x;
+                result ^ u32::from(hit)
+            }
+            None => result,
+        }
+    }
+
+    /// One value to one code, or back.
+    fn single(&self, code: u32, stages: std::ops::Range<usize>) -> u32 {
+        self.stages[stages].iter().fold(code, |code, stage| stage.one(code))
+    }
+}
+
+fn walk(kernel: &Kernel, partner: u32, swap: bool) -> Vec<(u32, u32)> {
+    let convert = |x: u32| kernel.convert(x, partner, swap);
+    fn halve(steps: &mut Vec<(u32, u32)>, convert: &dyn Fn(u32) -> u32, low: (u32, u32), high: (u32, u32)) {
+        if low.1 == high.1 {
+            return;
+        }
+        if high.0 - low.0 == 1 {
+            return steps.push(high);
+        }
+        let middle = low.0 + (high.0 - low.0) / 2;
+        let middle = (middle, convert(middle));
+        halve(steps, convert, low, middle);
+        halve(steps, convert, middle, high);
+    }
+    // Where no result comes back: up to Inf, and NaN, of either sign; and beside the fault.
+    let mut edges = vec![0, 0x7f80_0000, 0x7f80_0001, 0x7fff_ffff, 0x8000_0000, 0xff80_0000, 0xff80_0001, u32::MAX];
+    if let Some(fault) = setting("FAULT") {
+        let x = u32::from_str_radix(fault.split_once('@').unwrap().1, 16).unwrap();
+        edges.extend([x - 1, x, x + 1]);
+    }
+    edges.sort_unstable();
+    edges.dedup();
+    let mut steps = vec![(0, convert(0))];
+    for pair in edges.windows(2) {
+        halve(&mut steps, &convert, (pair[0], convert(pair[0])), (pair[1], convert(pair[1])));
+    }
+    steps
+}
+
+// ---- The driver ----
+
+static KERNELS: Mutex<Vec<Kernel>> = Mutex::new(Vec::new());
+static MODULES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static SIZES: Mutex<Option<HashMap<u64, usize>>> = Mutex::new(None);
+static LAUNCHES: AtomicU64 = AtomicU64::new(0);
+
+macro_rules! driver {
+    ($($name:ident($($argument:ident: $kind:ty),*) $body:block)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $kind),*) -> c_int {
+            match code(stringify!($name)) {
+                0 => unsafe { $body },
+                code => code,
+            }
+        }
+    )*};
+}
+
+unsafe fn put<T>(place: *mut T, value: T) -> c_int {
+    unsafe { place.write(value) };
+    0
+}
+
+fn allocate(bytes: usize) -> Option<u64> {
+    let mut sizes = SIZES.lock().unwrap();
+    let sizes = sizes.get_or_insert_default();
+    let held: usize = sizes.values().sum();
+    if (held + bytes) as u64 > number("MEMORY", 1 << 34) {
+        return None;
+    }
+    let memory = Box::leak(vec![0_u64; bytes.div_ceil(8) + 1].into_boxed_slice());
+    let address = memory.as_mut_ptr() as u64;
+    sizes.insert(address, bytes);
+    Some(address)
+}
+
+driver! {
+    cuInit(_flags: c_uint) { 0 }
+    cuDriverGetVersion(version: *mut c_int) { put(version, number("DRIVER", 13000) as c_int) }
+    cuDeviceGetCount(count: *mut c_int) { put(count, number("DEVICES", 1) as c_int) }
+    cuDeviceGet(device: *mut c_int, ordinal: c_int) { put(device, ordinal) }
+    cuDeviceGetName(name: *mut c_char, _length: c_int, _device: c_int) {
+        for (at, byte) in b"Fake GPU\0".iter().enumerate() {
+            name.add(at).write(*byte as c_char);
+        }
+        0
+    }
+    cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device: c_int) {
+        let capability = number("CAPABILITY", 90) as c_int;
+        put(value, match attribute {
+            16 => 132,
+            36 => 3_201_000,
+            37 => 6144,
+            38 => 1 << 20,
+            75 => capability / 10,
+            76 => capability % 10,
+            _ => 0,
+        })
+    }
+    cuDevicePrimaryCtxRetain(context: *mut *mut c_void, _device: c_int) { put(context, 0x10 as *mut c_void) }
+    cuDevicePrimaryCtxRelease_v2(_device: c_int) { 0 }
+    cuCtxGetCurrent(context: *mut *mut c_void) { put(context, 0x10 as *mut c_void) }
+    cuCtxSetCurrent(_context: *mut c_void) { 0 }
+    cuModuleLoadData(module: *mut u64, image: *const c_char) {
+        let mut modules = MODULES.lock().unwrap();
+        modules.push(CStr::from_ptr(image).to_str().unwrap().to_owned());
+        put(module, modules.len() as u64)
+    }
+    cuModuleGetFunction(function: *mut u64, module: u64, name: *const c_char) {
+        let kernel = kernel(&MODULES.lock().unwrap()[module as usize - 1], CStr::from_ptr(name).to_str().unwrap());
+        let mut kernels = KERNELS.lock().unwrap();
+        kernels.push(kernel);
+        put(function, kernels.len() as u64)
+    }
+    cuModuleUnload(_module: u64) { 0 }
+    cuMemAlloc_v2(address: *mut u64, bytes: usize) {
+        allocate(bytes).map_or(2, |memory| put(address, memory))
+    }
+    cuMemAllocAsync(address: *mut u64, bytes: usize, _stream: u64) {
+        allocate(bytes).map_or(2, |memory| put(address, memory))
+    }
+    cuMemFree_v2(address: u64) {
+        let bytes = SIZES.lock().unwrap().as_mut().and_then(|sizes| sizes.remove(&address)).unwrap();
+        let words = std::ptr::slice_from_raw_parts_mut(address as *mut u64, bytes.div_ceil(8) + 1);
+        drop(Box::from_raw(words));
+        0
+    }
+    cuMemFreeAsync(_address: u64, _stream: u64) { 801 }
+    cuMemsetD8Async(address: u64, byte: u8, bytes: usize, _stream: u64) {
+        std::ptr::write_bytes(address as *mut u8, byte, bytes);
+        0
+    }
+    cuMemcpyHtoDAsync_v2(to: u64, from: *const u8, bytes: usize, _stream: u64) {
+        std::ptr::copy_nonoverlapping(from, to as *mut u8, bytes);
+        0
+    }
+    cuMemcpyDtoHAsync_v2(to: *mut u8, from: u64, bytes: usize, _stream: u64) {
+        std::ptr::copy_nonoverlapping(from as *const u8, to, bytes);
+        0
+    }
+    cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, _stream: u64) {
+        std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes);
+        0
+    }
+    cuStreamSynchronize(_stream: u64) { 0 }
+    cuEventCreate(event: *mut u64, _flags: c_uint) { put(event, 1) }
+    cuEventRecord(_event: u64, _stream: u64) { 0 }
+    cuEventSynchronize(_event: u64) { 0 }
+    cuEventDestroy_v2(_event: u64) { 0 }
+    cuLaunchKernel(
+        function: u64, x: c_uint, _y: c_uint, _z: c_uint, block: c_uint, _by: c_uint, _bz: c_uint,
+        _shared: c_uint, _stream: u64, parameters: *mut *mut c_void, _extra: *mut *mut c_void
+    ) {
+        let kernels = KERNELS.lock().unwrap();
+        let kernel = &kernels[function as usize - 1];
+        let word = |at: usize| (*parameters.add(at)).cast::<u32>().read();
+        let address = |at: usize| (*parameters.add(at)).cast::<u64>().read();
+        match &*kernel.name {
+            "walk" => {
+                let (out, counters) = (address(0) as *mut u32, address(1) as *mut u64);
+                let (capacity, partner, swap) = (word(2), word(3), word(4) != 0);
+                let mut steps = walk(kernel, partner, swap);
+                if setting("FLICKERS").is_some() && LAUNCHES.fetch_add(1, Relaxed) % 2 == 1 {
+                    steps[1].0 += 1;
+                }
+                // In no order that can be relied on.
+                for (at, (u, code)) in steps.iter().rev().enumerate().take(capacity as usize) {
+                    out.add(2 * at).write(*u);
+                    out.add(2 * at + 1).write(*code);
+                }
+                counters.write(steps.len() as u64);
+                let inputs = u64::from(x) * u64::from(block) << 12;
+                counters.add(1).write(if setting("LOSES").is_some() { inputs - 1000 } else { inputs });
+            }
+            "table" => {
+                let (out, counters) = (address(0) as *mut u32, address(1) as *mut u64);
+                for u in 0..x * block {
+                    out.add(u as usize).write(kernel.convert(u, word(3), word(4) != 0));
+                }
+                counters.add(1).write(u64::from(x * block));
+            }
+            name => buffers(kernel, name, address(0), address(1), x as usize * block as usize * 16),
+        }
+        0
+    }
+}
+
+/// Whole buffers of codes, and of float32.
+unsafe fn buffers(kernel: &Kernel, name: &str, source: u64, result: u64, values: usize) {
+    let stages = kernel.stages.len();
+    // The first few alone, as the host looks at no more.
+    for at in 0..values.min(1 << 16) {
+        unsafe {
+            match name {
+                "encode" => {
+                    let to = kernel.stages[0].to;
+                    let code = kernel.single((source as *const u32).add(at).read(), 0..1);
+                    let code = if to.bits == 19 { code << 13 } else { code };
+                    match to.container() {
+                        4 if at % 2 == 0 => (result as *mut u8).add(at / 2).write(code as u8),
+                        4 => *(result as *mut u8).add(at / 2) |= (code as u8) << 4,
+                        8 => (result as *mut u8).add(at).write(code as u8),
+                        16 => (result as *mut u16).add(at).write(code as u16),
+                        _ => (result as *mut u32).add(at).write(code),
+                    }
+                }
+                "decode" => {
+                    let code = match kernel.stages[0].from.container() {
+                        4 => u32::from((source as *const u8).add(at / 2).read() >> (at % 2 * 4) & 15),
+                        8 => (source as *const u8).add(at).read().into(),
+                        16 => (source as *const u16).add(at).read().into(),
+                        _ => (source as *const u32).add(at).read(),
+                    };
+                    (result as *mut u32).add(at).write(kernel.single(code, 0..stages));
+                }
+                _ => {
+                    let x = (source as *const u32).add(at).read();
+                    (result as *mut u32).add(at).write(kernel.single(x, 0..stages));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(not(lacks_elapsed_time))]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, _start: u64, _end: u64) -> c_int {
+    match code("cuEventElapsedTime") {
+        0 => unsafe { put(milliseconds, 0.25) },
+        code => code,
+    }
+}

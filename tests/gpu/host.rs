@@ -1,0 +1,232 @@
+//! The way through the host: the program as people run it, with a libcuda that is made up in the place of the
+//! driver's.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+/// The library, built once; `lacks` leaves a function out.
+fn fake(lacks: bool) -> PathBuf {
+    static FOLDERS: OnceLock<[tempfile::TempDir; 2]> = OnceLock::new();
+    let folders = FOLDERS.get_or_init(|| {
+        [None, Some("lacks_elapsed_time")].map(|lacking| {
+            let folder = tempfile::tempdir().unwrap();
+            let rustc = std::env::var("RUSTC").unwrap_or("rustc".to_owned());
+            let mut command = Command::new(rustc);
+            command.args(["--edition", "2024", "-O", "--crate-type", "cdylib", "--cap-lints", "allow"]);
+            command.args(lacking.iter().flat_map(|cfg| ["--cfg", cfg]));
+            command.arg("-o").arg(folder.path().join("libcuda.so.1"));
+            let output = command.arg("tests/gpu/fake_cuda.rs").current_dir(env!("CARGO_MANIFEST_DIR"));
+            let output = output.output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            folder
+        })
+    });
+    folders[usize::from(lacks)].path().to_owned()
+}
+
+/// Runs `bench-gpu` on the card that is made up.
+fn bench(settings: &[(&str, &str)], arguments: &[&str]) -> Output {
+    bench_with(fake(false), settings, arguments)
+}
+
+fn bench_with(library: PathBuf, settings: &[(&str, &str)], arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_amp-inspect"))
+        .arg("bench-gpu")
+        .args(["--quick", "--quiet"])
+        .args(if arguments.contains(&"--size") { &[][..] } else { &["--size", "16384"] })
+        .args(arguments)
+        .env("LD_LIBRARY_PATH", library)
+        .env("COLUMNS", "100")
+        .envs(settings.iter().map(|(name, value)| (format!("FAKE_CUDA_{name}"), value)))
+        .output()
+        .unwrap()
+}
+
+#[track_caller]
+fn json(output: &Output, code: i32) -> Value {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{said}\n{}", String::from_utf8_lossy(&output.stdout));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// One line on standard error, nothing on standard output, code 2.
+#[track_caller]
+fn refused(output: &Output) -> String {
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    said.trim_start_matches("amp-inspect: ").trim_end().to_owned()
+}
+
+fn results(report: &Value) -> Vec<(&str, &str)> {
+    let entries = report["conversions"].as_array().unwrap().iter();
+    entries.map(|entry| (entry["conversion"].as_str().unwrap(), entry["result"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn every_answer_of_the_driver_that_is_no_card_is_one_clear_line() {
+    let cases = [
+        ("cuInit=34", "cuInit gave error 34 (stub library); a toolkit's stub"),
+        ("cuInit=35", "cuInit gave error 35 (driver older than asked for); update the NVIDIA driver"),
+        ("cuInit=100", "cuInit gave error 100 (no device); check nvidia-smi, CUDA_VISIBLE_DEVICES"),
+        ("cuInit=803", "cuInit gave error 803 (driver and library do not match); restart"),
+        ("cuInit=999", "cuInit gave error 999 (unknown error); look at dmesg"),
+        ("cuInit=4242", "cuInit gave error 4242 (unknown to this tool); look the code up"),
+        ("cuDeviceGetCount=4242", "cuDeviceGetCount gave error 4242 (unknown to this tool)"),
+        ("cuDevicePrimaryCtxRetain=46", "cuDevicePrimaryCtxRetain gave error 46 (device busy"),
+        ("cuDevicePrimaryCtxRetain=4242", "cuDevicePrimaryCtxRetain gave error 4242 (unknown"),
+    ];
+    for (errors, start) in cases {
+        let said = refused(&bench(&[("ERRORS", errors)], &[]));
+        assert!(said.starts_with(start), "{said}");
+    }
+    let said = refused(&bench(&[("DEVICES", "0")], &[]));
+    assert!(said.starts_with("the driver sees no device; check nvidia-smi"), "{said}");
+    let said = refused(&bench(&[], &["--device", "3"]));
+    assert_eq!(said, "there is no device 3: the driver sees 1, counted from 0; choose another --device");
+    let said = refused(&bench(&[("DRIVER", "10020")], &[]));
+    assert!(said.starts_with("the driver supports CUDA 10.2 only; update the NVIDIA driver"), "{said}");
+    let said = refused(&bench(&[("CAPABILITY", "61")], &[]));
+    assert_eq!(said, "Fake GPU has compute capability 6.1; 7.5 (Turing) is the least that is supported");
+    let said = refused(&bench_with(fake(true), &[], &[]));
+    assert_eq!(said, "libcuda lacks cuEventElapsedTime; update the NVIDIA driver");
+}
+
+#[test]
+fn where_a_card_is_welcome_but_not_needed_its_absence_is_told_and_no_failure() {
+    let output = bench(&[("ERRORS", "cuInit=803")], &["--if-available", "--json"]);
+    let report = json(&output, 0);
+    assert_eq!(report["status"], "skipped");
+    assert_eq!(report["skipped"]["code"], 803);
+    assert_eq!(report["conversions"], serde_json::json!([]));
+    // Whatever is saved, a picture too.
+    let folder = tempfile::tempdir().unwrap();
+    let saved = ["json", "csv", "md", "png", "svg"].map(|kind| folder.path().join(format!("gpu.{kind}")));
+    let mut arguments = vec!["--if-available"];
+    saved.iter().for_each(|path| arguments.extend(["--save", path.to_str().unwrap()]));
+    let output = bench(&[("ERRORS", "cuInit=100")], &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(saved.iter().all(|path| path.metadata().unwrap().len() > 0));
+}
+
+#[test]
+fn a_card_that_is_right_is_found_right() {
+    let report = json(&bench(&[], &["--formats", "e4m3fn,e2m1fn", "--json"]), 0);
+    assert_eq!(report["status"], "equal");
+    let missing = "not in hardware";
+    assert_eq!(
+        results(&report),
+        [
+            ("float32→e4m3fn nearest-even x2", "equal"),
+            ("float16→e4m3fn nearest-even x2", "equal"),
+            ("bfloat16→e4m3fn nearest-even x2", missing),
+            ("float32→e2m1fn nearest-even x2", missing),
+            ("e4m3fn→float16 x2", "equal"),
+            ("e2m1fn→float16 x2", missing),
+            ("float32→e4m3fn nearest-even x2→float32", "equal"),
+            ("float32→e2m1fn nearest-even x2→float32", missing),
+        ]
+    );
+    // Six partners in each lane, all float32.
+    assert_eq!(report["conversions"][0]["inputs"], 12_u64 << 32);
+    assert_eq!(report["conversions"][1]["inputs"], 12 << 16);
+    assert_eq!(report["conversions"][4]["inputs"], 1 << 16);
+    assert_eq!(report["targets"][0]["not_in_hardware"], serde_json::json!(["e2m1fn"]));
+    let card = &report["environment"];
+    assert_eq!((&card["name"], &card["ptx_target"]), (&"Fake GPU".into(), &"sm_90".into()));
+    // 3201 MHz, two transfers a clock, 6144 bits.
+    assert_eq!(card["peak_bytes_per_second"], 4_916_736_000_000_u64);
+    let times = report["throughput"].as_array().unwrap();
+    let of_gpu: Vec<&str> =
+        times.iter().filter(|t| t["device"] == "gpu").map(|t| t["work"].as_str().unwrap()).collect();
+    assert_eq!(of_gpu, ["copy", "encode", "decode", "roundtrip"]);
+    // 16,384 values in a quarter of a millisecond: 8 bytes of a copy, 5 of a cast to 8 bits.
+    assert_eq!(times[0]["bytes"], 131_072);
+    assert_eq!(times[1]["bytes"], 81_920);
+    let rate = times[1]["gb_per_s"].as_f64().unwrap();
+    assert!((rate - 0.32768).abs() < 1e-6, "{rate}");
+    assert_eq!(times[1]["pct_of_copy"], 62.5);
+    assert!(times.iter().any(|time| time["device"] == "cpu"));
+}
+
+#[test]
+fn one_wrong_bit_is_found_and_shown() {
+    let fault = ("FAULT", "e4m3x2.f32@3f900000");
+    let output = bench(&[fault], &["--formats", "e4m3fn", "--json"]);
+    let report = json(&output, 1);
+    assert_eq!(report["status"], "differs");
+    let entry = &report["conversions"][0];
+    assert_eq!((&entry["result"], &entry["mismatches"]), (&"differs".into(), &12.into()));
+    // 1.125 is 0 0111 001; in the lower lane beside a zero the lowest bit errs.
+    let first = &entry["first"][0];
+    assert_eq!(
+        (&first["input"], &first["input_value"], &first["gpu"], &first["expected"], &first["class"]),
+        (&"0x3f900000".into(), &1.125.into(), &"0x0038".into(), &"0x0039".into(), &"normal".into())
+    );
+    assert!(
+        report["throughput"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|t| t["format"] != "e4m3fn" || t["device"] == "cpu")
+    );
+    let output = bench(&[fault], &["--formats", "e4m3fn"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let shown = text.lines().find(|line| line.starts_with("0x3f900000")).unwrap();
+    let cells: Vec<&str> = shown.split_whitespace().collect();
+    assert_eq!(cells, ["0x3f900000", "1.125", "lower", "0x00000000", "0x0038", "0x0039", "normal"]);
+    assert!(text.contains("DIFFERS: this card's results differ from this tool's in"), "{text}");
+}
+
+#[test]
+fn broken_rules_of_the_harness_are_failures_and_never_equal() {
+    for (setting, why) in [
+        ("LOSES", "the kernel converted 4294966296 inputs of 4294967296"),
+        ("FLICKERS", "two runs of the kernel gave different results"),
+    ] {
+        let report = json(&bench(&[(setting, "1")], &["--formats", "e5m2", "--json"]), 1);
+        let entry = &report["conversions"][0];
+        assert_eq!((&entry["result"], &entry["why"]), (&"failed".into(), &why.into()));
+    }
+}
+
+#[test]
+fn failures_of_the_card_are_told_with_their_codes() {
+    let formats = ["--formats", "e5m2", "--json"];
+    let report = json(&bench(&[("ERRORS", "cuModuleLoadData=218")], &formats), 1);
+    let why = report["conversions"][0]["why"].as_str().unwrap();
+    assert!(why.starts_with("the card cannot load a kernel: error 218 (invalid PTX)"), "{why}");
+    let report = json(&bench(&[("ERRORS", "cuLaunchKernel=719")], &formats), 1);
+    let why = report["conversions"][0]["why"].as_str().unwrap();
+    assert!(why.starts_with("the card cannot run a kernel: error 719 (launch failed)"), "{why}");
+    // Room for the lists and not for the buffers.
+    let arguments = ["--formats", "e5m2", "--size", "2^22", "--json"];
+    let report = json(&bench(&[("MEMORY", "10000000")], &arguments), 2);
+    assert_eq!(report["status"], "equal");
+    let why = report["not_timed"].as_str().unwrap();
+    assert!(why.starts_with("the card cannot hold a buffer: error 2 (out of memory); free memory"), "{why}");
+    // Not even for a list.
+    let report = json(&bench(&[("MEMORY", "1000000")], &formats), 1);
+    let why = report["conversions"][0]["why"].as_str().unwrap();
+    assert!(why.starts_with("the card cannot hold the results: error 2 (out of memory)"), "{why}");
+}
+
+#[test]
+fn what_a_chip_or_a_driver_lacks_is_said_of_each_format() {
+    let formats = ["--formats", "float16,e4m3fn", "--json"];
+    let report = json(&bench(&[("CAPABILITY", "75")], &formats), 0);
+    assert_eq!(report["environment"]["ptx_target"], "sm_75");
+    assert_eq!(report["targets"][0]["in_hardware"], serde_json::json!(["float16"]));
+    // PTX 8.8 came with CUDA 12.9, 9.1 with 13.1.
+    let old = [("CAPABILITY", "100"), ("DRIVER", "12080")];
+    let report = json(&bench(&old, &["--formats", "e2m1fn", "--json"]), 2);
+    assert_eq!(report["status"], "nothing-tried");
+    let entry = &report["conversions"][0];
+    assert_eq!(
+        (&entry["result"], &entry["why"]),
+        (&"driver too old".into(), &"needs a driver of CUDA 12.9".into())
+    );
+}
