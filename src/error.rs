@@ -99,7 +99,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// Makes untrusted text safe to print on one line of a terminal: control characters, and the
-/// bidirectional overrides that reorder a line, are written as escapes.
+/// bidirectional overrides that reorder a line, are written as escapes. So is what GitHub Actions takes for a
+/// command in a job's output: `::` at its start, `##[` anywhere.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -110,6 +111,12 @@ pub fn escape(text: &str) -> String {
         } else {
             safe.push(c);
         }
+    }
+    if safe.contains("##[") {
+        safe = safe.replace("##[", "#\\u{23}[");
+    }
+    if let Some(rest) = safe.trim_start().strip_prefix("::") {
+        safe = format!("\\u{{3a}}:{rest}");
     }
     safe
 }

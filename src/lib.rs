@@ -4,11 +4,12 @@
 //!
 //! ```text
 //! bytes ─▶ values ─▶ casts ─▶ statistics ─▶ report
-//! error < format < tensor < {source, cast} < {stats, verify} < {scaler, training, gpu} < recommend < report
-//!   < pipeline < cli
+//! error < format < tensor < {source, cast} < {stats, verify} < {scaler, training, check, gpu} < recommend
+//!   < report < pipeline < cli
 //! ```
 
 pub mod cast;
+pub mod check;
 pub mod cli;
 pub mod error;
 pub mod format;

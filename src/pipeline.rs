@@ -43,6 +43,7 @@ const AHEAD: u64 = 4;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One tensor to read.
+#[derive(Clone)]
 pub struct Task<'a> {
     /// The dump it is in.
     pub source: &'a dyn TensorSource,

@@ -11,7 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["tensor"],
     &["source", "cast"],
     &["stats", "verify"],
-    &["scaler", "training", "gpu"],
+    &["scaler", "training", "check", "gpu"],
     &["recommend"],
     &["report"],
     &["pipeline"],

@@ -51,6 +51,45 @@ const SAMPLES: &[Sample] = &[
         100,
         &["csv", "md", "png", "svg"],
     ),
+    (
+        "compare",
+        &[
+            "compare",
+            "testdata/gpt/grads_step00400.safetensors",
+            "testdata/gpt/grads_step01500.safetensors",
+            "--tensor",
+            r"^(h\.1\.|wte|ln_f)",
+        ],
+        100,
+        &["json", "csv", "md", "png", "svg"],
+    ),
+    (
+        "compare_bf16",
+        &[
+            "compare",
+            "testdata/gpt/grads_step01500.safetensors",
+            "testdata/gpt/grads_step01500_h1_bf16.safetensors",
+            "--tensor",
+            r"^h\.1\.",
+        ],
+        160,
+        &["png"],
+    ),
+    (
+        "check",
+        &[
+            "check",
+            "testdata/gpt/grads_step00400.safetensors",
+            "--rules",
+            "testdata/check/rules.toml",
+            "--baseline",
+            "reports/gpt_baseline.json",
+            "--tensor",
+            r"^(h\.1\.|wte|ln_f)",
+        ],
+        100,
+        &["json", "csv", "md", "xml"],
+    ),
     ("ls", &["ls", "testdata/gpt/[gh]*", "--steps", "1500"], 80, &["json", "csv", "md"]),
     ("dumps", &["ls", "testdata/dumps/msprobe", "testdata/dumps/npy_tree"], 100, &["csv"]),
     (
@@ -190,6 +229,9 @@ const SAMPLES: &[Sample] = &[
     ("explain", &["explain", "0.1", "-65520", "1e-8", "nan"], 80, &["json", "csv", "md"]),
 ];
 
+/// Samples of runs that find something.
+const FINDINGS: &[&str] = &["compare", "check"];
+
 #[test]
 fn the_sample_reports_are_current() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -203,7 +245,8 @@ fn the_sample_reports_are_current() {
             command.arg("--save").arg(folder.path().join(name));
         }
         let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let code = if FINDINGS.contains(sample) { 1 } else { 0 };
+        assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
         let text = format!("{sample}.txt");
         std::fs::write(folder.path().join(&text), &output.stdout).unwrap();
         for name in names.iter().chain([&text]) {

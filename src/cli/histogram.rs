@@ -166,7 +166,7 @@ pub(super) fn input_row(dump: &Dump) -> Input {
     input
 }
 
-fn options(cast: &CastArgs, input: &InputArgs, by: By, sort: Sort) -> Options {
+pub(super) fn options(cast: &CastArgs, input: &InputArgs, by: By, sort: Sort) -> Options {
     Options {
         profile: cast.profile.map(|profile| profile.name),
         overflow: cast.overflow.map_or("default", Overflow::name),

@@ -7,11 +7,12 @@ use clap::builder::TypedValueParser;
 use regex::Regex;
 
 use super::args::{named, scale};
+use crate::check::pairing::Identity;
 use crate::source::Layout;
 use crate::tensor::{ByteOrder, Dtype};
 
 /// Which tensors.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Input")]
 pub(super) struct InputArgs {
     /// Dumps to read: files (.npy, .npz, .safetensors, .pt, …), directories or globs
@@ -44,6 +45,20 @@ pub(super) struct InputArgs {
     /// Byte order of raw files [default: little]
     #[arg(long, value_name = "ORDER", value_parser = endian_parser(), requires = "dtype")]
     pub(super) endian: Option<ByteOrder>,
+}
+
+impl InputArgs {
+    /// Whether the filters leave a tensor of another dump.
+    pub(super) fn wants(&self, tensor: &Identity) -> bool {
+        let matches = |regex: &Option<Regex>| regex.as_ref().map(|regex| regex.is_match(&tensor.name));
+        let contains = |ranges: &Option<Ranges>, number: Option<u64>| {
+            ranges.as_ref().zip(number).is_none_or(|(ranges, number)| ranges.contain(number))
+        };
+        matches(&self.tensor).unwrap_or(true)
+            && !matches(&self.exclude).unwrap_or(false)
+            && contains(&self.steps, tensor.step)
+            && contains(&self.ranks, tensor.rank)
+    }
 }
 
 /// Numbers that are wanted: ranges with both ends, and of each every so many.

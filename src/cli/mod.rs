@@ -5,6 +5,8 @@ mod autocast;
 mod bench_gpu;
 mod by;
 mod casts;
+mod check;
+mod compare;
 mod explain;
 mod formats;
 mod fp8;
@@ -61,6 +63,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let outcome = match cli.command {
         args::Command::Histogram(args) => histogram::run(args),
+        args::Command::Compare(args) => compare::run(args),
+        args::Command::Check(args) => check::run(args),
+        args::Command::InitCi(args) => check::init_ci(&args),
         args::Command::Ls(args) => ls::run(args),
         args::Command::Explain(args) => explain::run(args),
         args::Command::Formats(args) => formats::run(args),

@@ -4,9 +4,9 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use super::args::OutputArgs;
 use crate::error::{Error, Result};
-use crate::report::Report;
 use crate::report::save::Target;
 use crate::report::style::{Paint, View};
+use crate::report::{Needs, Report};
 
 /// Most lines of one kind on standard error: a file may have a fault for each of a million tensors.
 const MOST: usize = 100;
@@ -20,16 +20,26 @@ pub(super) struct Outputs {
 impl Outputs {
     /// Reserves the files to save.
     pub(super) fn prepare(args: OutputArgs) -> Result<Self> {
-        Self::reserve(args, true)
+        Self::reserve(args, &[Needs::Picture])
     }
 
     /// Reserves the files to save of a report that has no picture.
     pub(super) fn without_pictures(args: OutputArgs) -> Result<Self> {
-        Self::reserve(args, false)
+        Self::reserve(args, &[])
     }
 
-    fn reserve(args: OutputArgs, pictures: bool) -> Result<Self> {
-        let targets = args.save.iter().map(|path| Target::reserve(path, pictures)).collect::<Result<_>>()?;
+    /// Reserves the files to save of a report with verdicts and a picture.
+    pub(super) fn with_verdicts_and_picture(args: OutputArgs) -> Result<Self> {
+        Self::reserve(args, &[Needs::Picture, Needs::Verdicts])
+    }
+
+    /// Reserves the files to save of a report with verdicts.
+    pub(super) fn with_verdicts(args: OutputArgs) -> Result<Self> {
+        Self::reserve(args, &[Needs::Verdicts])
+    }
+
+    fn reserve(args: OutputArgs, has: &[Needs]) -> Result<Self> {
+        let targets = args.save.iter().map(|path| Target::reserve(path, has)).collect::<Result<_>>()?;
         Ok(Self { args, targets })
     }
 
@@ -94,6 +104,13 @@ impl<W: Write> Write for Pipe<W> {
     }
 }
 
+/// Writes a text that is the whole result to standard output.
+pub(super) fn print(text: &str) -> Result<()> {
+    let mut out = Pipe(io::stdout().lock());
+    let written = writeln!(out, "{text}").and_then(|()| out.flush());
+    written.map_err(|error| Error::io("cannot write to standard output", &error))
+}
+
 /// Reports a failure on standard error.
 pub(super) fn complain(text: &str) {
     say(&format!("amp-inspect: {text}"));
@@ -113,7 +130,8 @@ fn say_rest(count: usize) {
     }
 }
 
-fn say(text: &str) {
+/// Writes a line to standard error.
+pub(super) fn say(text: &str) {
     // Nothing can be done about a standard error that is closed.
     let _ = writeln!(io::stderr(), "{text}");
 }

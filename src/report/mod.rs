@@ -5,11 +5,14 @@
 
 pub mod autocast;
 pub mod bench_gpu;
+pub mod check;
 mod code;
+pub mod compare;
 pub mod explain;
 pub mod formats;
 pub mod fp8;
 pub mod histogram;
+mod junit;
 pub mod listing;
 pub mod memory;
 pub mod number;
@@ -52,6 +55,14 @@ pub trait Report {
     /// `out` cannot be written.
     fn markdown(&self, out: &mut dyn Write) -> io::Result<()>;
 
+    /// JUnit XML: a case for each demand, passed or failed. Only of commands that judge.
+    ///
+    /// # Errors
+    /// `out` cannot be written, or this report judges nothing.
+    fn junit(&self, _out: &mut dyn Write) -> io::Result<()> {
+        Err(io::Error::other("this report judges nothing"))
+    }
+
     /// The one picture that says most; `None` where a picture would say nothing.
     fn picture(&self) -> Option<Picture> {
         None
@@ -77,10 +88,21 @@ pub struct Output {
     pub extension: &'static str,
     /// What it is, for `--help`.
     pub about: &'static str,
-    /// Whether it is a picture, which not every report has.
-    pub picture: bool,
+    /// What a report must have for it.
+    pub needs: Needs,
     /// Renders a report.
     pub render: fn(&dyn Report, &mut dyn Write) -> io::Result<()>,
+}
+
+/// What not every report has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Every report has it.
+    Nothing,
+    /// A picture.
+    Picture,
+    /// A verdict for each tensor.
+    Verdicts,
 }
 
 /// Every kind of file that `--save` can write.
@@ -88,32 +110,38 @@ pub const OUTPUTS: &[Output] = &[
     Output {
         extension: "json",
         about: "all figures with their definitions",
-        picture: false,
+        needs: Needs::Nothing,
         render: |report, out| report.json(out),
     },
     Output {
         extension: "csv",
         about: "all figures, one row an observation",
-        picture: false,
+        needs: Needs::Nothing,
         render: |report, out| report.csv(out),
     },
     Output {
         extension: "md",
         about: "the tables, for a pull request",
-        picture: false,
+        needs: Needs::Nothing,
         render: |report, out| report.markdown(out),
     },
     Output {
         extension: "png",
         about: "the picture, 2400 pixels wide",
-        picture: true,
+        needs: Needs::Picture,
         render: |report, out| draw(report, to_png, out),
     },
     Output {
         extension: "svg",
         about: "the picture, to be scaled",
-        picture: true,
+        needs: Needs::Picture,
         render: |report, out| draw(report, to_svg, out),
+    },
+    Output {
+        extension: "xml",
+        about: "the verdicts, as JUnit XML (compare, check)",
+        needs: Needs::Verdicts,
+        render: |report, out| report.junit(out),
     },
 ];
 

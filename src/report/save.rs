@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use super::{OUTPUTS, Output, Report};
+use super::{Needs, OUTPUTS, Output, Report};
 use crate::error::{Error, Result};
 
 /// A file to be saved, already known to be writable.
@@ -19,18 +19,19 @@ impl Target {
     /// stays as it is until [`save`](Self::save).
     ///
     /// # Errors
-    /// The extension is unknown, or asks for a picture where the report has none (`pictures`), or the
-    /// folder cannot be written.
-    pub fn reserve(path: &Path, pictures: bool) -> Result<Self> {
+    /// The extension is unknown, or needs what the report does not have (`has`), or the folder cannot be
+    /// written.
+    pub fn reserve(path: &Path, has: &[Needs]) -> Result<Self> {
         let extension =
             path.extension().and_then(|extension| extension.to_str()).unwrap_or("").to_ascii_lowercase();
         let output = OUTPUTS.iter().find(|output| output.extension == extension).ok_or_else(|| {
-            let known = extensions(pictures);
+            let known = extensions(has);
             Error::new(format!("cannot save this kind of file; the extensions are {known}")).in_file(path)
         })?;
-        if output.picture && !pictures {
-            let known = extensions(pictures);
-            let why = format!("cannot save: this command draws no picture; the extensions are {known}");
+        if !meets(output.needs, has) {
+            let known = extensions(has);
+            let lacks = if output.needs == Needs::Picture { "draws no picture" } else { "judges nothing" };
+            let why = format!("cannot save: this command {lacks}; the extensions are {known}");
             return Err(Error::new(why).in_file(path));
         }
         if path.is_dir() || path.to_string_lossy().ends_with(std::path::is_separator) {
@@ -45,16 +46,7 @@ impl Target {
     }
 
     fn temporary(&self) -> Result<NamedTempFile> {
-        let folder = match self.path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".amp-inspect-");
-        // Temporary files are private by default; a saved report is an ordinary file under the umask.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        builder.tempfile_in(folder).map_err(|error| Error::io("cannot save", &error).in_file(&self.path))
+        temporary(&self.path)
     }
 
     /// Renders `report` and puts it in place.
@@ -73,8 +65,39 @@ impl Target {
     }
 }
 
+/// Writes a file that is no report, whole or not at all.
+///
+/// # Errors
+/// The file cannot be written; nothing is left behind.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let fault = |error: &std::io::Error| Error::io("cannot save", error).in_file(&path);
+    let mut file = temporary(&path)?;
+    file.write_all(bytes).map_err(|error| fault(&error))?;
+    file.persist(&path).map_err(|failed| fault(&failed.error))?;
+    Ok(())
+}
+
+/// A file in the same folder.
+fn temporary(path: &Path) -> Result<NamedTempFile> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".amp-inspect-");
+    // Temporary files are private by default; a saved report is an ordinary file under the umask.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder).map_err(|error| Error::io("cannot save", &error).in_file(path))
+}
+
+fn meets(needs: Needs, has: &[Needs]) -> bool {
+    needs == Needs::Nothing || has.contains(&needs)
+}
+
 /// The extensions that can be asked for.
-fn extensions(pictures: bool) -> String {
-    let wanted = OUTPUTS.iter().filter(|output| pictures || !output.picture);
+fn extensions(has: &[Needs]) -> String {
+    let wanted = OUTPUTS.iter().filter(|output| meets(output.needs, has));
     wanted.map(|output| format!(".{}", output.extension)).collect::<Vec<_>>().join(", ")
 }

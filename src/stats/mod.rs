@@ -7,22 +7,27 @@
 //! * `bins`: one histogram serves every format of up to five significand bits;
 //! * `wide`: a pass of its own for each wider format;
 //! * [`blocks`]: formats whose elements share a scale with their block;
+//! * [`pair`]: two tensors side by side;
 //! * [`FormatStats::observe_f32`]: one element at a time through `cast::round`, for all else.
 
 pub mod binades;
 mod bins;
 mod block;
 pub mod blocks;
+pub mod digest;
 pub mod element;
 pub mod errors;
+pub mod pair;
 pub mod scales;
 mod tensor;
 mod wide;
 
 pub use binades::Binades;
 pub use blocks::{BlockAccumulator, BlockCast, BlockStats};
+pub use digest::WithDigest;
 pub use element::{ClassCounts, FormatStats, SourceStats};
 pub use errors::ErrorSums;
+pub use pair::{PairAccumulator, PairPlan, PairStats};
 pub use tensor::{StatsPlan, TensorAccumulator, TensorStats};
 
 use crate::tensor::Chunk;

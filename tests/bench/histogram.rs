@@ -6,17 +6,17 @@
 //! NumPy and ml_dtypes.
 //! `cargo bench --bench histogram -- fp8 [MiB] [recipes]`: `amp-inspect fp8` with all recipes, against the same sum.
 //! `cargo bench --bench histogram -- small`: 10,000 tensors of 1,000 elements in one safetensors file.
-#![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod common;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-const THREADS: usize = 2;
-const RUNS: usize = 7;
+use common::{RUNS, THREADS, gradient, median, sum, time, uniform, write_gradients};
+
 const FORMATS: &str = "float16,bfloat16,tf32,e5m2,e4m3fn,e3m2fn,e2m3fn,e2m1fn";
 
 fn main() {
@@ -41,7 +41,7 @@ fn main() {
     if arguments.first().is_some_and(|word| word == "numpy") {
         let mebibytes: usize = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(64);
         let path = folder.path().join("gradients.npy");
-        write_gradients(&path, mebibytes << 18);
+        write_gradients(&path, mebibytes << 18, |x| x);
         let ours = median((0..RUNS).map(|_| time(&mut histogram(&path, FORMATS))));
         let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bench/numpy_peer.py");
@@ -59,7 +59,7 @@ fn main() {
     let (command, option) = if fp8 { ("fp8", "--recipe") } else { ("histogram", "--formats") };
     let path = folder.path().join("gradients.npy");
     let elements = mebibytes << 18;
-    write_gradients(&path, elements);
+    write_gradients(&path, elements, |x| x);
 
     let this = std::env::current_exe().unwrap();
     let mut times = Vec::new();
@@ -92,52 +92,6 @@ fn amp_inspect(subcommand: &str, path: &Path, option: &str, formats: &str) -> Co
     command
 }
 
-fn time(command: &mut Command) -> Duration {
-    let start = Instant::now();
-    let status = command.stdout(Stdio::null()).status().unwrap();
-    assert!(status.success());
-    start.elapsed()
-}
-
-fn median<T: PartialOrd + Copy>(values: impl Iterator<Item = T>) -> T {
-    let mut values: Vec<T> = values.collect();
-    values.sort_by(|a, b| a.partial_cmp(b).unwrap());
-    values[values.len() / 2]
-}
-
-/// The sum of all elements, as quickly as memory allows.
-fn sum(path: &Path) -> f32 {
-    let file = File::open(path).unwrap();
-    // SAFETY: the benchmark has written the file and nobody changes it.
-    let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
-    let values: &[f32] = bytemuck::cast_slice(&map[128..]);
-    let half = values.len() / THREADS;
-    let part = |values: &[f32]| {
-        let mut lanes = [0.0_f32; 64];
-        for chunk in values.as_chunks::<64>().0 {
-            lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane += x);
-        }
-        lanes.iter().sum::<f32>()
-    };
-    thread::scope(|scope| {
-        let workers: Vec<_> =
-            values.chunks(half.max(1)).map(|values| scope.spawn(move || part(values))).collect();
-        workers.into_iter().map(|worker| worker.join().unwrap()).sum()
-    })
-}
-
-fn write_gradients(path: &Path, elements: usize) {
-    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({elements},), }}");
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(path).unwrap());
-    out.write_all(b"\x93NUMPY\x01\x00\x76\x00").unwrap();
-    writeln!(out, "{header:<117}").unwrap();
-    let mut uniform = uniform();
-    for _ in 0..elements {
-        out.write_all(&gradient(&mut uniform).to_le_bytes()).unwrap();
-    }
-    out.flush().unwrap();
-}
-
 /// A safetensors file of many small tensors.
 fn write_small_tensors(path: &Path) {
     const TENSORS: usize = 10_000;
@@ -155,30 +109,4 @@ fn write_small_tensors(path: &Path) {
         out.write_all(&gradient(&mut uniform).to_le_bytes()).unwrap();
     }
     out.flush().unwrap();
-}
-
-/// Numbers in [0, 1), the same in each run.
-fn uniform() -> impl FnMut() -> f32 {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1_u64 << 24) as f32
-    }
-}
-
-/// Log-normal magnitudes around 1e-5 over some 40 binades, both signs, one zero in a hundred.
-fn gradient(uniform: &mut impl FnMut() -> f32) -> f32 {
-    // The sum of four uniform numbers is close enough to normal.
-    let normal = (uniform() + uniform() + uniform() + uniform() - 2.0) * 3.0_f32.sqrt();
-    let magnitude = (1e-5_f32.ln() + 3.2 * normal).exp();
-    let pick = uniform();
-    if pick < 0.01 {
-        0.0
-    } else if pick < 0.5 {
-        -magnitude
-    } else {
-        magnitude
-    }
 }

@@ -120,3 +120,40 @@ pub fn refused(arguments: &[&str], sentence: &str) {
     );
     assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]), "{arguments:?}");
 }
+
+/// A tensor of a file: name, shape, values.
+pub type Tensor = (String, Vec<u64>, Vec<f32>);
+
+/// Writes a safetensors file of float32 tensors.
+pub fn write_safetensors(path: &Path, tensors: &[Tensor]) {
+    let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
+    for (name, shape, values) in tensors {
+        let first = data.len();
+        data.extend(values.iter().flat_map(|x| x.to_le_bytes()));
+        let entry = serde_json::json!({"dtype": "F32", "shape": shape, "data_offsets": [first, data.len()]});
+        header.insert(name.clone(), entry);
+    }
+    let header = serde_json::Value::Object(header).to_string();
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header.as_bytes());
+    bytes.extend(data);
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// The float32 tensors of a safetensors file.
+pub fn read_safetensors(path: &Path) -> Vec<Tensor> {
+    let bytes = std::fs::read(path).unwrap();
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    let data = &bytes[8 + length..];
+    let fields = header.as_object().unwrap().iter().filter(|(name, _)| *name != "__metadata__");
+    fields
+        .map(|(name, entry)| {
+            let number = |value: &serde_json::Value| value.as_u64().unwrap();
+            let [start, end] = [0, 1].map(|end| number(&entry["data_offsets"][end]) as usize);
+            let values =
+                data[start..end].as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+            (name.clone(), entry["shape"].as_array().unwrap().iter().map(number).collect(), values)
+        })
+        .collect()
+}

@@ -87,7 +87,7 @@ fn reserve(path: &Path) -> Result<Target> {
     if path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("json")) {
         return Err(Error::new("cannot save: a configuration is a .json file").in_file(path));
     }
-    Target::reserve(path, false)
+    Target::reserve(path, &[])
 }
 
 fn options(args: &RecommendArgs) -> Options {
