@@ -209,7 +209,7 @@ fn legend(picture: &mut Picture, report: &CompareReport, points: &[Point<'_>], l
     }
     y += 12.0;
     let sort = report.options.sort.name();
-    picture.text((x, y), &format!("first by {sort}"), NOTE.coloured(AXIS));
+    picture.text((x, y), &format!("order: {sort}"), NOTE.coloured(AXIS));
     for (number, point) in points.iter().take(NAMED).enumerate() {
         y += 30.0;
         let name = format!("{}  {}", number + 1, report.full_name(point.row));
