@@ -140,7 +140,7 @@ pub(super) fn format_name(text: &str) -> Result<FormatSpec, String> {
     format::find(text).map_err(|error| error.to_string())
 }
 
-fn any_format_name(text: &str) -> Result<Named, String> {
+pub(super) fn any_format_name(text: &str) -> Result<Named, String> {
     format::find_any(text).map_err(|error| error.to_string())
 }
 

@@ -61,10 +61,20 @@ impl Timing {
         work: Work,
         values: u64,
         code_bits: u32,
+        seconds: Vec<f64>,
+    ) -> Self {
+        Self::of_bytes((format, work), values, values * u64::from(work.bits(code_bits)) / 8, seconds)
+    }
+
+    /// Of runs in any order that read and write so many bytes.
+    pub fn of_bytes(
+        (format, work): (Option<&'static str>, Work),
+        values: u64,
+        bytes: u64,
         mut seconds: Vec<f64>,
     ) -> Self {
         seconds.sort_by(f64::total_cmp);
-        Self { format, work, values, bytes: values * u64::from(work.bits(code_bits)) / 8, seconds }
+        Self { format, work, values, bytes, seconds }
     }
 
     /// The time that a share of the runs did not exceed, linearly between two of them.

@@ -230,3 +230,27 @@ fn what_a_chip_or_a_driver_lacks_is_said_of_each_format() {
         (&"driver too old".into(), &"needs a driver of CUDA 12.9".into())
     );
 }
+
+#[test]
+fn blocks_are_timed_on_the_processor_in_the_same_units() {
+    let formats = "e4m3fn,mxfp8,nvfp4,e4m3fn:1x128,e4m3fn:128x128";
+    let size = (1_u64 << 20) + 4096;
+    let arguments = ["--cpu-only", "--json", "--formats", formats, "--size", &size.to_string()];
+    let report = json(&bench(&[], &arguments), 0);
+    assert_eq!(report["status"], "cpu-only");
+    let times = report["throughput"].as_array().unwrap();
+    let bytes = |format: &str| {
+        let of_format: Vec<&Value> = times.iter().filter(|time| time["format"] == format).collect();
+        assert_eq!((of_format.len(), &of_format[0]["work"]), (1, &"encode".into()), "{format}");
+        assert!(of_format[0]["pct_of_copy"].as_f64().unwrap() > 0.0);
+        of_format[0]["bytes"].as_u64().unwrap()
+    };
+    // A value and its code, and a scale for each 32, 16, 128 or 128 by 128, the last of which are cut short.
+    assert_eq!(bytes("mxfp8_e4m3"), 5 * size + size / 32);
+    assert_eq!(bytes("nvfp4:te"), 5 * size + size / 16);
+    assert_eq!(bytes("e4m3fn:1x128"), 5 * size + 4 * size / 128);
+    assert_eq!(bytes("e4m3fn:128x128"), 5 * size + 4 * 32 * 3);
+    // On a card the conversions of the elements are tried.
+    let report = json(&bench(&[], &["--formats", "mxfp8_e5m2", "--json"]), 0);
+    assert_eq!(results(&report)[0], ("float32→e5m2 nearest-even x2", "equal"));
+}
