@@ -124,8 +124,12 @@ fn a_card_that_is_right_is_found_right() {
             ("float16→e4m3fn nearest-even x2", "equal"),
             ("bfloat16→e4m3fn nearest-even x2", missing),
             ("float32→e2m1fn nearest-even x2", missing),
+            ("float16→e2m1fn nearest-even x2", missing),
+            ("bfloat16→e2m1fn nearest-even x2", missing),
             ("e4m3fn→float16 x2", "equal"),
             ("e2m1fn→float16 x2", missing),
+            ("e4m3fn→bfloat16 x2", missing),
+            ("e2m1fn→bfloat16 x2", missing),
             ("float32→e4m3fn nearest-even x2→float32", "equal"),
             ("float32→e2m1fn nearest-even x2→float32", missing),
         ]
@@ -133,7 +137,7 @@ fn a_card_that_is_right_is_found_right() {
     // Six partners in each lane, all float32.
     assert_eq!(report["conversions"][0]["inputs"], 12_u64 << 32);
     assert_eq!(report["conversions"][1]["inputs"], 12 << 16);
-    assert_eq!(report["conversions"][4]["inputs"], 1 << 16);
+    assert_eq!(report["conversions"][6]["inputs"], 1 << 16);
     assert_eq!(report["targets"][0]["not_in_hardware"], serde_json::json!(["e2m1fn"]));
     let card = &report["environment"];
     assert_eq!((&card["name"], &card["ptx_target"]), (&"Fake GPU".into(), &"sm_90".into()));
@@ -250,7 +254,22 @@ fn blocks_are_timed_on_the_processor_in_the_same_units() {
     assert_eq!(bytes("nvfp4:te"), 5 * size + size / 16);
     assert_eq!(bytes("e4m3fn:1x128"), 5 * size + 4 * size / 128);
     assert_eq!(bytes("e4m3fn:128x128"), 5 * size + 4 * 32 * 3);
-    // On a card the conversions of the elements are tried.
-    let report = json(&bench(&[], &["--formats", "mxfp8_e5m2", "--json"]), 0);
-    assert_eq!(results(&report)[0], ("float32→e5m2 nearest-even x2", "equal"));
+}
+
+#[test]
+fn a_newer_chip_is_asked_for_its_conversions_from_and_to_16_bits() {
+    // PTX 9.2 came with CUDA 13.2; that of 13.1 lacks the way from FP8, FP6 and FP4 to bfloat16 alone.
+    let arguments = ["--formats", "e2m1fn,e2m3fn,e3m2fn,e5m2", "--json"];
+    for (driver, status) in [("13020", "equal"), ("13010", "driver too old")] {
+        let report = json(&bench(&[("CAPABILITY", "103"), ("DRIVER", driver)], &arguments), 0);
+        let results = results(&report);
+        let of = |conversion: &str| results.iter().find(|result| result.0 == conversion).unwrap().1;
+        for format in ["e2m1fn", "e2m3fn", "e3m2fn", "e5m2"] {
+            for source in ["float16", "bfloat16"] {
+                assert_eq!(of(&format!("{source}→{format} nearest-even x2")), "equal");
+            }
+            assert_eq!(of(&format!("{format}→float16 x2")), "equal");
+            assert_eq!(of(&format!("{format}→bfloat16 x2")), status);
+        }
+    }
 }
