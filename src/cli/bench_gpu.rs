@@ -16,6 +16,7 @@ use crate::error::{Error, Result, escape};
 use crate::format::table::{BLOCK_FORMATS, FORMATS};
 use crate::format::{Named, find_block};
 use crate::gpu::bulk::Bulk;
+use crate::gpu::mx::Mx;
 use crate::gpu::validate::{self, Verdict};
 use crate::gpu::{Device, Job, cpu, throughput};
 use crate::report::bench_gpu::{BenchReport, CpuEntry, Status};
@@ -70,9 +71,10 @@ the code, to nearest even, saturating as the profile nvidia does. An example is
 testdata/kernels/e4m3.cu.
 
   encode     float32 to the format; codes of 6 bits take a byte, and on the CPU
-             those of 4 bits too. In blocks (CPU only): to scales and codes of
-             a matrix of 4096 columns; NVFP4's search for the tensor's largest
-             magnitude counts as time, what it reads does not
+             those of 4 bits too. In blocks: to scales and codes; on the card
+             MXFP8 (e4m3, scales floor and rceil), on the CPU all, of a matrix
+             of 4096 columns; NVFP4's search for the tensor's largest magnitude
+             counts as time, what it reads does not
   decode     the format to float32
   roundtrip  both, without storing the codes
   GB/s       10^9 bytes a second, read and written, median run
@@ -152,10 +154,15 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
     };
     let wanted = if names.is_empty() { Bulk::formats() } else { names };
     let timed: Vec<&str> = wanted.into_iter().filter(right).collect();
+    let asked = |mx: &Mx| args.formats.is_empty() || args.formats.contains(&Named::Block(mx.spec));
+    let blocks: Vec<Mx> = Mx::on(device.target)
+        .into_iter()
+        .filter(|mx| asked(mx) && timed.contains(&mx.spec.element.name))
+        .collect();
     let values = throughput::values(&device, args.size, args.quick);
     let (repeats, _) = repeats(args.quick);
     // What has been compared is worth its report, whatever becomes of the times.
-    match throughput::run(&device, &timed, values, repeats) {
+    match throughput::run(&device, (&timed, &blocks), values, repeats) {
         Ok(measured) => report.add_gpu(&measured),
         Err(error) => report.not_timed = Some(error.to_string()),
     }

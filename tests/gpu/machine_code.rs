@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use amp_inspect::gpu::bulk::Bulk;
+use amp_inspect::gpu::mx::Mx;
 use amp_inspect::gpu::ptx;
 use amp_inspect::gpu::table::{CONVERSIONS, TARGETS, Target};
 use amp_inspect::gpu::{Conversion, Job};
@@ -125,6 +126,10 @@ fn every_kernel_assembles_for_every_target_and_holds_the_instruction() {
         let questions = wanted.len();
         for bulk in Bulk::formats().into_iter().filter_map(|format| Bulk::new(format, target)) {
             wanted.push((modules.add(bulk.encode.to, &bulk.ptx(target)), vec![bulk.encode]));
+        }
+        let e4m3 = CONVERSIONS.iter().find(|row| row.instruction == "cvt.rn.satfinite.e4m3x2.f32").unwrap();
+        for mx in Mx::on(target) {
+            wanted.push((modules.add(mx.kernel, &mx.ptx(target, 1 << 33)), vec![e4m3]));
         }
         let machine = modules.machine_code();
         for (number, rows) in wanted {
