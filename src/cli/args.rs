@@ -148,7 +148,7 @@ pub(super) fn format_name(text: &str) -> Result<FormatSpec, String> {
     format::find(text).map_err(|error| error.to_string())
 }
 
-fn any_format_name(text: &str) -> Result<Named, String> {
+pub(super) fn any_format_name(text: &str) -> Result<Named, String> {
     let named = match text.contains('@') {
         true => find_format(text).map(Named::Block),
         false => format::find_any(text),

@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::Outcome;
-use super::args::{OutputArgs, format_name};
+use super::args::{OutputArgs, any_format_name};
 use super::output::Outputs;
 use super::progress::Progress;
 use crate::cast::CastPlan;
 use crate::cast::fast::Level;
 use crate::cast::profile::Profile;
 use crate::error::{Error, Result, escape};
-use crate::format::FormatSpec;
-use crate::format::table::FORMATS;
+use crate::format::table::{BLOCK_FORMATS, FORMATS};
+use crate::format::{Named, find_block};
 use crate::gpu::bulk::Bulk;
+use crate::gpu::mx::Mx;
 use crate::gpu::validate::{self, Verdict};
 use crate::gpu::{Device, Job, cpu, throughput};
 use crate::report::bench_gpu::{BenchReport, CpuEntry, Status};
@@ -41,9 +42,9 @@ pub(super) struct BenchGpuArgs {
     /// Without a card that can be used, report that and end well
     #[arg(long, help_heading = "Card")]
     if_available: bool,
-    /// Formats to try, by name, alias or description [default: all]
-    #[arg(short, long, value_name = "NAME,…", value_delimiter = ',', value_parser = format_name, help_heading = "Work")]
-    formats: Vec<FormatSpec>,
+    /// Formats to try, by name, alias or description; blocks ask for their elements' [default: all]
+    #[arg(short, long, value_name = "NAME,…", value_delimiter = ',', value_parser = any_format_name, help_heading = "Work")]
+    formats: Vec<Named>,
     /// Check this cast in CUDA C++ in place of the card's instructions; needs NVRTC, and one format
     #[arg(long, value_name = "FILE.cu", requires = "formats", conflicts_with_all = ["cpu_only", "dry_run"], help_heading = "Work")]
     kernel: Option<PathBuf>,
@@ -69,7 +70,11 @@ The file of --kernel defines  __device__ unsigned cast(float x)  which returns
 the code, to nearest even, saturating as the profile nvidia does. An example is
 testdata/kernels/e4m3.cu.
 
-  encode     float32 to the format; codes of 6 bits take a byte
+  encode     float32 to the format; codes of 6 bits take a byte, and on the CPU
+             those of 4 bits too. In blocks: to scales and codes; on the card
+             MXFP8 (e4m3, scales floor and rceil), on the CPU all, of a matrix
+             of 4096 columns; NVFP4's search for the tensor's largest magnitude
+             counts as time, what it reads does not
   decode     the format to float32
   roundtrip  both, without storing the codes
   GB/s       10^9 bytes a second, read and written, median run
@@ -91,7 +96,12 @@ fn size(text: &str) -> std::result::Result<u64, String> {
 pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
     let quiet = args.output.quiet;
     let threads = super::threads(args.output.threads);
-    let names: Vec<&str> = args.formats.iter().map(|format| format.name).collect();
+    // Blocks ask for the conversions of their elements.
+    let element = |named: &Named| match named {
+        Named::Plain(format) => format.name,
+        Named::Block(spec) => spec.element.name,
+    };
+    let names: Vec<&str> = args.formats.iter().map(element).collect();
     let jobs = Job::all(&names);
     if jobs.is_empty() && !args.cpu_only && args.kernel.is_none() {
         return Err(Error::new(
@@ -144,10 +154,15 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
     };
     let wanted = if names.is_empty() { Bulk::formats() } else { names };
     let timed: Vec<&str> = wanted.into_iter().filter(right).collect();
+    let asked = |mx: &Mx| args.formats.is_empty() || args.formats.contains(&Named::Block(mx.spec));
+    let blocks: Vec<Mx> = Mx::on(device.target)
+        .into_iter()
+        .filter(|mx| asked(mx) && timed.contains(&mx.spec.element.name))
+        .collect();
     let values = throughput::values(&device, args.size, args.quick);
     let (repeats, _) = repeats(args.quick);
     // What has been compared is worth its report, whatever becomes of the times.
-    match throughput::run(&device, &timed, values, repeats) {
+    match throughput::run(&device, (&timed, &blocks), values, repeats) {
         Ok(measured) => report.add_gpu(&measured),
         Err(error) => report.not_timed = Some(error.to_string()),
     }
@@ -172,9 +187,9 @@ fn repeats(quick: bool) -> (usize, usize) {
 }
 
 /// The source of a kernel, and the cast that it shall be.
-fn own_kernel(path: &Path, formats: &[FormatSpec]) -> Result<(String, CastPlan)> {
-    let [format] = formats else {
-        return Err(Error::new("--kernel casts to one format: give one with --formats"));
+fn own_kernel(path: &Path, formats: &[Named]) -> Result<(String, CastPlan)> {
+    let [Named::Plain(format)] = formats else {
+        return Err(Error::new("--kernel casts to one format, not of blocks: give one with --formats"));
     };
     let profile = Profile::find("nvidia").ok_or_else(|| Error::new("there is no profile nvidia"))?;
     let source =
@@ -186,8 +201,12 @@ fn own_kernel(path: &Path, formats: &[FormatSpec]) -> Result<(String, CastPlan)>
 }
 
 fn time_cpu(args: &BenchGpuArgs, threads: NonZero<usize>) -> (CpuEntry, Vec<throughput::Timing>) {
-    let narrow = || FORMATS.iter().copied().filter(|format| format.bits < 32).collect();
-    let formats: Vec<FormatSpec> = if args.formats.is_empty() { narrow() } else { args.formats.clone() };
+    let all = || {
+        let narrow = FORMATS.iter().copied().filter(|format| format.bits < 32).map(Named::Plain);
+        let blocks = BLOCK_FORMATS.iter().filter_map(|row| find_block(row.name).ok());
+        narrow.chain(blocks.map(Named::Block)).collect()
+    };
+    let formats: Vec<Named> = if args.formats.is_empty() { all() } else { args.formats.clone() };
     let values = args.size.unwrap_or(if args.quick { 1 << 22 } else { 1 << 25 }).min(1 << 28);
     let (_, repeats) = repeats(args.quick);
     let progress = Progress::of_formats(formats.len() as u64, args.output.quiet);

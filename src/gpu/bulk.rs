@@ -128,7 +128,7 @@ fn results(text: &mut String) {
 }
 
 /// Puts `count` parts of `bits` bits each into as few registers as hold them, the first lowest.
-fn pack(text: &mut String, bits: u32, count: u32) {
+pub(super) fn pack(text: &mut String, bits: u32, count: u32) {
     let each = 32 / bits;
     for part in 0..count {
         let (word, place) = (part / each, part % each * bits);

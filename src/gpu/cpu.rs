@@ -7,10 +7,13 @@ use std::time::Instant;
 
 use super::throughput::{Timing, Work};
 use crate::cast::CastPlan;
+use crate::cast::block::{BlockPlan, TensorScale, largest};
 use crate::cast::fast::Level;
 use crate::cast::fast::slice::{Code, SliceCast};
+use crate::cast::fast::slice_blocks::SliceBlocks;
 use crate::cast::fast::slice_decode::SliceDecode;
-use crate::format::FormatSpec;
+use crate::format::block::{Nvfp4, Recipe};
+use crate::format::{FormatSpec, Named};
 
 /// Reproducible numbers of both signs, magnitudes over 32 binades around 1 (xorshift).
 pub fn numbers(count: usize) -> Vec<f32> {
@@ -24,9 +27,10 @@ pub fn numbers(count: usize) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Times a copy, then each format there, back, and both. Formats that the SIMD loops lack are left out.
+/// Times a copy, then each format there, back, and both; of block formats the way there alone, scales and all.
+/// Formats that the SIMD loops lack are left out.
 pub fn run(
-    formats: &[FormatSpec],
+    formats: &[Named],
     values: usize,
     repeats: usize,
     threads: NonZero<usize>,
@@ -39,6 +43,14 @@ pub fn run(
     });
     let mut timings = vec![Timing::new(None, Work::Copy, values as u64, 32, copy)];
     for format in formats {
+        let format = match format {
+            Named::Plain(format) => format,
+            Named::Block(spec) => {
+                timings.extend(blocks(&BlockPlan { spec: *spec, scale: 1.0 }, &source, repeats, threads));
+                progress();
+                continue;
+            }
+        };
         let three = match format.bits {
             ..=8 => three::<u8>(format, &source, &mut floats, repeats, threads),
             9..=16 => three::<u16>(format, &source, &mut floats, repeats, threads),
@@ -81,6 +93,44 @@ fn three<C: Code>(
         });
     });
     Some([timing(Work::Encode, encoded), timing(Work::Decode, decoded), timing(Work::Roundtrip, both)])
+}
+
+/// To scales and codes, the values being rows of a matrix. Where a recipe has a scale for the whole tensor its
+/// largest magnitude is looked for first, and that counts as time, but its reading not as bytes.
+fn blocks(plan: &BlockPlan, source: &[f32], repeats: usize, threads: NonZero<usize>) -> Option<Timing> {
+    /// Of the matrix.
+    const COLUMNS: usize = 4096;
+    let cast = SliceBlocks::new(plan)?;
+    let level = Level::best();
+    let has_tensor_scale = matches!(plan.spec.recipe, Recipe::Nvfp4(Nvfp4::Te | Nvfp4::Torchao));
+    // Whole bands of blocks for each thread.
+    let length = source.len().div_ceil(threads.get()).next_multiple_of(cast.rows() * COLUMNS);
+    let mut codes = vec![0_u8; source.len()];
+    let mut scales = vec![0_u8; cast.scale_bytes(COLUMNS, source.len())];
+    let seconds = time(repeats, || {
+        let tensor = match has_tensor_scale {
+            true => {
+                let mut amax = vec![0.0_f32; source.len().div_ceil(length)];
+                thread::scope(|scope| {
+                    for (from, to) in source.chunks(length).zip(&mut amax) {
+                        scope.spawn(move || *to = cast.amax(level, from));
+                    }
+                });
+                TensorScale::new(&plan.spec, largest(&plan.spec, &amax))
+            }
+            false => TensorScale::ONE,
+        };
+        thread::scope(|scope| {
+            let scales = scales.chunks_mut(cast.scale_bytes(COLUMNS, length));
+            for ((from, to), scales) in source.chunks(length).zip(codes.chunks_mut(length)).zip(scales) {
+                scope.spawn(move || cast.encode(level, tensor, COLUMNS, black_box(from), (to, scales)));
+            }
+        });
+        black_box((&mut codes, &mut scales));
+    });
+    let bytes = size_of_val(source) + codes.len() + scales.len();
+    let what = (Some(plan.spec.name), Work::Encode);
+    Some(Timing::of_bytes(what, source.len() as u64, bytes as u64, seconds))
 }
 
 /// Seconds of each run, after one that does not count.

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags};
@@ -275,12 +276,13 @@ impl Device {
         self.stream.memcpy_htod(bytes, &mut buffer.0).map_err(failed("be written to"))
     }
 
-    /// Reads the first bytes of a buffer.
+    /// Reads bytes of a buffer, as far as it goes.
     ///
     /// # Errors
     /// The card fails.
-    pub fn read(&self, buffer: &Buffer, bytes: usize) -> Result<Vec<u8>> {
-        let view = buffer.0.slice(0..bytes.min(buffer.0.len()));
+    pub fn read(&self, buffer: &Buffer, bytes: Range<usize>) -> Result<Vec<u8>> {
+        let end = bytes.end.min(buffer.0.len());
+        let view = buffer.0.slice(bytes.start.min(end)..end);
         let read = self.stream.clone_dtoh(&view).map_err(failed("be read"))?;
         self.stream.synchronize().map_err(failed("be read"))?;
         Ok(read)

@@ -13,6 +13,7 @@ mod answer;
 pub mod bulk;
 pub mod cpu;
 mod driver;
+pub mod mx;
 pub mod own;
 pub mod ptx;
 pub mod steps;

@@ -1,7 +1,8 @@
 //! How fast the card casts buffers, against its own copy in the same run.
 
 use super::bulk::{Bulk, VALUES_PER_BLOCK};
-use super::driver::Device;
+use super::driver::{Buffer, Device};
+use super::mx::{self, Mx};
 use crate::cast::Place;
 use crate::error::{Error, Result};
 use crate::format::decode::decode;
@@ -61,10 +62,20 @@ impl Timing {
         work: Work,
         values: u64,
         code_bits: u32,
+        seconds: Vec<f64>,
+    ) -> Self {
+        Self::of_bytes((format, work), values, values * u64::from(work.bits(code_bits)) / 8, seconds)
+    }
+
+    /// Of runs in any order that read and write so many bytes.
+    pub fn of_bytes(
+        (format, work): (Option<&'static str>, Work),
+        values: u64,
+        bytes: u64,
         mut seconds: Vec<f64>,
     ) -> Self {
         seconds.sort_by(f64::total_cmp);
-        Self { format, work, values, bytes: values * u64::from(work.bits(code_bits)) / 8, seconds }
+        Self { format, work, values, bytes, seconds }
     }
 
     /// The time that a share of the runs did not exceed, linearly between two of them.
@@ -104,18 +115,22 @@ pub struct Measured {
 const COMPARED: usize = 1 << 16;
 
 /// Times the formats of these names that the card casts to: first its copy, then each way, once the results
-/// have been compared.
+/// have been compared; and the casts to blocks.
 ///
 /// # Errors
 /// The card fails, or lacks the memory.
-pub fn run(device: &Device, formats: &[&str], values: u64, repeats: usize) -> Result<Measured> {
+pub fn run(
+    device: &Device,
+    (formats, shared): (&[&str], &[Mx]),
+    values: u64,
+    repeats: usize,
+) -> Result<Measured> {
     let numbers = super::cpu::numbers(1 << 20);
     let numbers = &numbers[..numbers.len().min(values as usize)];
     let mut floats = device.buffer(4 * values)?;
     let mut codes = device.buffer(4 * values)?;
     let mut back = device.buffer(4 * values)?;
     device.write(&mut floats, bytemuck::cast_slice(numbers))?;
-    let seconds = |times: Vec<f32>| times.into_iter().map(|ms| f64::from(ms) / 1e3).collect::<Vec<_>>();
     let blocks = (values / VALUES_PER_BLOCK) as u32;
     let copy = device.time_copy(&floats, &mut back, 4 * values, repeats)?;
     let mut measured = Measured::default();
@@ -139,7 +154,7 @@ pub fn run(device: &Device, formats: &[&str], values: u64, repeats: usize) -> Re
             let kernel = (&module, work.name());
             device.time_kernel(kernel, source, result, blocks, 0)?;
             let wanted = if work == Work::Encode { &expected.codes } else { &expected.values };
-            if device.read(result, wanted.len())? != *wanted {
+            if device.read(result, 0..wanted.len())? != *wanted {
                 let what = format!("{format}: the {} kernel for buffers gives wrong results", work.name());
                 measured.wrong.push(Error::new(what));
                 continue;
@@ -148,7 +163,47 @@ pub fn run(device: &Device, formats: &[&str], values: u64, repeats: usize) -> Re
             measured.timings.push(Timing::new(Some(format), work, values, bulk.code_bits(), seconds(times)));
         }
     }
+    for mx in shared.iter().filter(|mx| device.takes(mx.version(device.target))) {
+        measured.time_blocks(device, mx, (&mut floats, &mut codes), values, repeats)?;
+    }
     Ok(measured)
+}
+
+fn seconds(milliseconds: Vec<f32>) -> Vec<f64> {
+    milliseconds.into_iter().map(|ms| f64::from(ms) / 1e3).collect()
+}
+
+impl Measured {
+    /// Times a cast to blocks, once its scales and codes of values that are hard have been compared.
+    fn time_blocks(
+        &mut self,
+        device: &Device,
+        mx: &Mx,
+        (floats, codes): (&mut Buffer, &mut Buffer),
+        values: u64,
+        repeats: usize,
+    ) -> Result<()> {
+        let hostile = mx::hostile(mx::HOSTILE.min(values as usize));
+        let wanted = mx.expected(&hostile)?;
+        let module = device.load(mx.ptx(device.target, values))?;
+        device.write(floats, bytemuck::cast_slice(&hostile))?;
+        // What another kernel wrote must not pass for this one's.
+        device.write(codes, &wanted.0.iter().map(|code| !code).collect::<Vec<_>>())?;
+        let (kernel, blocks) = ((&module, mx.kernel), (values / VALUES_PER_BLOCK) as u32);
+        device.time_kernel(kernel, floats, codes, blocks, 0)?;
+        let behind = values as usize;
+        let found =
+            (device.read(codes, 0..wanted.0.len())?, device.read(codes, behind..behind + wanted.1.len())?);
+        if found != wanted {
+            let what = format!("{}: the kernel for buffers gives wrong results", mx.spec.name);
+            self.wrong.push(Error::new(what));
+            return Ok(());
+        }
+        let times = seconds(device.time_kernel(kernel, floats, codes, blocks, repeats)?);
+        let what = (Some(mx.spec.name), Work::Encode);
+        self.timings.push(Timing::of_bytes(what, values, Mx::bytes(values), times));
+        Ok(())
+    }
 }
 
 /// What buffers must hold, as bytes.

@@ -8,4 +8,5 @@ mod common;
 mod by_hand;
 mod golden;
 mod names;
+mod slices;
 mod tensors;

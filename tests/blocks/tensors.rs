@@ -213,7 +213,7 @@ const SHAPES: &[&[u64]] =
     &[&[7, 33], &[1, 5], &[130, 257], &[], &[0, 3], &[3, 4, 50], &[1000], &[5, 3, 2, 3]];
 
 /// Values on limits and ties, of widely different size from place to place, with zeros in between.
-fn values(random: &mut Random, count: usize, kind: usize) -> Vec<f32> {
+pub(super) fn values(random: &mut Random, count: usize, kind: usize) -> Vec<f32> {
     const FEW: [f32; 16] =
         [0.25, 0.5, 0.75, 1.0, 1.25, 1.75, 2.5, 3.5, 5.0, 6.0, 7.0, 7.75, 30.0, 448.0, 464.0, 496.0];
     let one = |index: usize| {

@@ -136,6 +136,8 @@ struct Kernel {
     name: String,
     stages: Vec<Stage>,
     text: String,
+    /// Where the scales of blocks are, behind the codes.
+    scales: usize,
 }
 
 /// The conversions in the body of a kernel, those of the first vector only.
@@ -163,7 +165,9 @@ fn kernel(ptx: &str, name: &str) -> Kernel {
             lanes: if to.ends_with("x2") { 2 } else { 1 },
         });
     }
-    Kernel { name: name.to_owned(), stages, text: seen.join(" ") }
+    let behind = body.lines().find_map(|line| line.trim().strip_prefix("add.u64 %scales, %result, "));
+    let scales = behind.map_or(0, |number| number.trim_end_matches(';').parse().unwrap());
+    Kernel { name: name.to_owned(), stages, text: seen.join(" "), scales }
 }
 
 impl Kernel {
@@ -377,6 +381,9 @@ driver! {
                 }
                 counters.add(1).write(u64::from(x * block));
             }
+            "mxfp8_floor" | "mxfp8_rceil" => {
+                blocks(kernel, address(0) as *const f32, address(1) as *mut u8, x as usize * block as usize * 16)
+            }
             name => buffers(kernel, name, address(0), address(1), x as usize * block as usize * 16),
         }
         0
@@ -416,6 +423,28 @@ unsafe fn buffers(kernel: &Kernel, name: &str, source: u64, result: u64, values:
                     (result as *mut u32).add(at).write(kernel.single(x, 0..stages));
                 }
             }
+        }
+    }
+}
+
+/// Blocks of 32: codes, and behind them scales. `FAULT=mxfp8_floor@1` makes the second scale wrong.
+unsafe fn blocks(kernel: &Kernel, source: *const f32, result: *mut u8, values: usize) {
+    let e4m3 = format("e4m3");
+    for block in 0..values.min(1 << 17) / 32 {
+        let xs: Vec<f64> = (0..32).map(|at| unsafe { source.add(32 * block + at).read() }.into()).collect();
+        let bad = xs.iter().any(|x| !x.is_finite());
+        let largest = xs.iter().fold(0.0_f64, |largest, x| largest.max(x.abs()));
+        // The first power of two, from the least on, that is large enough.
+        let enough = |exponent: i32| match &*kernel.name {
+            "mxfp8_floor" => largest < 2_f64.powi(exponent + 9),
+            _ => f64::from(largest as f32 / 448.0) <= 2_f64.powi(exponent),
+        };
+        let exponent = if bad { 128 } else { (-127..128).find(|exponent| enough(*exponent)).unwrap() };
+        let hit = setting("FAULT") == Some(std::format!("{}@{block}", kernel.name));
+        unsafe { result.add(kernel.scales + block).write((exponent + 127) as u8 ^ u8::from(hit)) };
+        for (at, x) in xs.iter().enumerate() {
+            let x = if bad { f64::NAN } else { x * 2_f64.powi(-exponent) };
+            unsafe { result.add(32 * block + at).write(e4m3.code(x, "rn", true) as u8) };
         }
     }
 }

@@ -124,8 +124,12 @@ fn a_card_that_is_right_is_found_right() {
             ("float16→e4m3fn nearest-even x2", "equal"),
             ("bfloat16→e4m3fn nearest-even x2", missing),
             ("float32→e2m1fn nearest-even x2", missing),
+            ("float16→e2m1fn nearest-even x2", missing),
+            ("bfloat16→e2m1fn nearest-even x2", missing),
             ("e4m3fn→float16 x2", "equal"),
             ("e2m1fn→float16 x2", missing),
+            ("e4m3fn→bfloat16 x2", missing),
+            ("e2m1fn→bfloat16 x2", missing),
             ("float32→e4m3fn nearest-even x2→float32", "equal"),
             ("float32→e2m1fn nearest-even x2→float32", missing),
         ]
@@ -133,7 +137,7 @@ fn a_card_that_is_right_is_found_right() {
     // Six partners in each lane, all float32.
     assert_eq!(report["conversions"][0]["inputs"], 12_u64 << 32);
     assert_eq!(report["conversions"][1]["inputs"], 12 << 16);
-    assert_eq!(report["conversions"][4]["inputs"], 1 << 16);
+    assert_eq!(report["conversions"][6]["inputs"], 1 << 16);
     assert_eq!(report["targets"][0]["not_in_hardware"], serde_json::json!(["e2m1fn"]));
     let card = &report["environment"];
     assert_eq!((&card["name"], &card["ptx_target"]), (&"Fake GPU".into(), &"sm_90".into()));
@@ -229,4 +233,65 @@ fn what_a_chip_or_a_driver_lacks_is_said_of_each_format() {
         (&entry["result"], &entry["why"]),
         (&"driver too old".into(), &"needs a driver of CUDA 12.9".into())
     );
+}
+
+#[test]
+fn blocks_are_timed_on_the_processor_in_the_same_units() {
+    let formats = "e4m3fn,mxfp8,nvfp4,e4m3fn:1x128,e4m3fn:128x128";
+    let size = (1_u64 << 20) + 4096;
+    let arguments = ["--cpu-only", "--json", "--formats", formats, "--size", &size.to_string()];
+    let report = json(&bench(&[], &arguments), 0);
+    assert_eq!(report["status"], "cpu-only");
+    let times = report["throughput"].as_array().unwrap();
+    let bytes = |format: &str| {
+        let of_format: Vec<&Value> = times.iter().filter(|time| time["format"] == format).collect();
+        assert_eq!((of_format.len(), &of_format[0]["work"]), (1, &"encode".into()), "{format}");
+        assert!(of_format[0]["pct_of_copy"].as_f64().unwrap() > 0.0);
+        of_format[0]["bytes"].as_u64().unwrap()
+    };
+    // A value and its code, and a scale for each 32, 16, 128 or 128 by 128, the last of which are cut short.
+    assert_eq!(bytes("mxfp8_e4m3"), 5 * size + size / 32);
+    assert_eq!(bytes("nvfp4:te"), 5 * size + size / 16);
+    assert_eq!(bytes("e4m3fn:1x128"), 5 * size + 4 * size / 128);
+    assert_eq!(bytes("e4m3fn:128x128"), 5 * size + 4 * 32 * 3);
+}
+
+#[test]
+fn blocks_are_compared_on_the_card_before_they_are_timed() {
+    let arguments = ["--formats", "mxfp8,mxfp8:rceil", "--json", "--size", "2^17"];
+    let of_blocks = |report: &Value| -> Vec<(String, u64)> {
+        let times = report["throughput"].as_array().unwrap().iter().filter(|time| time["device"] == "gpu");
+        let blocks = times.filter(|time| time["format"].as_str().is_some_and(|name| name.starts_with("mx")));
+        blocks.map(|t| (t["format"].as_str().unwrap().into(), t["bytes"].as_u64().unwrap())).collect()
+    };
+    let report = json(&bench(&[], &arguments), 0);
+    let bytes = 5 * (1 << 17) + (1 << 12);
+    let both = [("mxfp8_e4m3".to_owned(), bytes), ("mxfp8_e4m3:rceil".to_owned(), bytes)];
+    assert_eq!(of_blocks(&report), both);
+    // The conversions of the elements are tried first.
+    assert_eq!(results(&report)[0], ("float32→e4m3fn nearest-even x2", "equal"));
+    // One wrong scale among 4096.
+    let report = json(&bench(&[("FAULT", "mxfp8_floor@3217")], &arguments), 1);
+    assert_eq!(report["status"], "differs");
+    let wrong = serde_json::json!(["mxfp8_e4m3: the kernel for buffers gives wrong results"]);
+    assert_eq!(report["wrong_kernels"], wrong);
+    assert_eq!(of_blocks(&report), both[1..]);
+}
+
+#[test]
+fn a_newer_chip_is_asked_for_its_conversions_from_and_to_16_bits() {
+    // PTX 9.2 came with CUDA 13.2; that of 13.1 lacks the way from FP8, FP6 and FP4 to bfloat16 alone.
+    for (driver, status) in [("13020", "equal"), ("13010", "driver too old")] {
+        let settings = [("CAPABILITY", "103"), ("DRIVER", driver)];
+        let report = json(&bench(&settings, &["--formats", "e2m1fn", "--json"]), 0);
+        let expected = [
+            ("float32→e2m1fn nearest-even x2", "equal"),
+            ("float16→e2m1fn nearest-even x2", "equal"),
+            ("bfloat16→e2m1fn nearest-even x2", "equal"),
+            ("e2m1fn→float16 x2", "equal"),
+            ("e2m1fn→bfloat16 x2", status),
+            ("float32→e2m1fn nearest-even x2→float32", "equal"),
+        ];
+        assert_eq!(results(&report), expected);
+    }
 }

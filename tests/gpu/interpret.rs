@@ -5,9 +5,11 @@
 use std::collections::HashMap;
 
 use amp_inspect::cast::Place;
+use amp_inspect::cast::block::{BlockPlan, TensorScale, cast_block};
 use amp_inspect::format::decode::decode;
 use amp_inspect::format::find;
 use amp_inspect::gpu::bulk::{Bulk, VALUES_PER_BLOCK};
+use amp_inspect::gpu::mx::{self, Mx};
 use amp_inspect::gpu::ptx::{self, BLOCK, WALK_LOG2, container};
 use amp_inspect::gpu::table::{CONVERSIONS, TARGETS};
 use amp_inspect::gpu::{Conversion, Job};
@@ -85,6 +87,31 @@ impl<'a> Kernel<'a> {
         }
     }
 
+    /// Runs 32 threads without branches side by side, so that they can tell each other what they have.
+    fn warp(&self, block: u32, first: u32, arguments: &[u64], memory: &mut [u8]) {
+        let registers = |thread: u32| -> HashMap<&str, u64> {
+            [("%ctaid.x", block.into()), ("%tid.x", thread.into()), ("%ntid.x", BLOCK.into())].into()
+        };
+        let mut lanes: Vec<_> = (first..first + 32).map(registers).collect();
+        for (predicate, name, operands) in &self.lines {
+            if *name == "shfl.sync.bfly.b32" {
+                assert_eq!(operands[3..], ["31", "4294967295"], "all lanes of the warp");
+                let distance: usize = operands[2].parse().unwrap();
+                let held: Vec<u64> = lanes.iter().map(|lane| lane[operands[1]]).collect();
+                for (index, lane) in lanes.iter_mut().enumerate() {
+                    lane.insert(operands[0], held[index ^ distance]);
+                }
+                continue;
+            }
+            assert_ne!(*name, "bra");
+            for lane in &mut lanes {
+                if *name != "ret" && predicate.is_none_or(|predicate| lane[predicate] == 1) {
+                    self.step(name, operands, lane, arguments, memory);
+                }
+            }
+        }
+    }
+
     fn step(
         &self,
         name: &str,
@@ -148,6 +175,11 @@ impl<'a> Kernel<'a> {
             ("mad", "lo") => low(value(1) * value(2) + value(3)),
             ("mad", "wide") => value(1) * value(2) + value(3),
             ("mul", "wide") => value(1) * value(2),
+            ("mul", "rn") => {
+                let [a, b] = [1, 2].map(|index| f32::from_bits(value(index) as u32));
+                (a * b).to_bits().into()
+            }
+            ("max", "u32") => value(1).max(value(2)),
             ("add", "u32") => low(value(1).wrapping_add(value(2))),
             ("add", "u64") => value(1).wrapping_add(value(2)),
             ("sub", "u32") => low(value(1).wrapping_sub(value(2))),
@@ -184,7 +216,8 @@ impl<'a> Kernel<'a> {
             }
             ("ld" | "st", "global") => {
                 let (place, data) = if parts[0] == "ld" { (1, 0) } else { (0, 1) };
-                let bytes = if parts.contains(&"u16") { 2 } else { 4 };
+                let bytes = [("u8", 1), ("u16", 2)].into_iter().find(|(kind, _)| parts.contains(kind));
+                let bytes = bytes.map_or(4, |(_, bytes)| bytes);
                 let at = address(registers, operands[place]);
                 let names = list(operands[data]);
                 let vector = parts.iter().find_map(|part| part.strip_prefix('v')).unwrap_or("1");
@@ -197,7 +230,9 @@ impl<'a> Kernel<'a> {
                         word[..bytes].copy_from_slice(&memory[at..at + bytes]);
                         registers.insert(name, u64::from_le_bytes(word));
                     } else {
-                        memory[at..at + bytes].copy_from_slice(&get(registers, name).to_le_bytes()[..bytes]);
+                        let word = get(registers, name);
+                        assert!(bytes > 1 || word < 256, "{word} is no byte");
+                        memory[at..at + bytes].copy_from_slice(&word.to_le_bytes()[..bytes]);
                     }
                 }
                 return;
@@ -337,6 +372,51 @@ fn buffers_are_converted_and_packed_in_order() {
                 assert_eq!(run(&text, "decode", &packed, back.len()), back, "{format} on {}", target.name);
                 assert_eq!(run(&text, "roundtrip", &floats, back.len()), back, "{format} on {}", target.name);
             }
+        }
+    }
+}
+
+/// Casts by a kernel for blocks: codes and scales.
+fn cast_to_blocks(mx: &Mx, text: &str, numbers: &[f32]) -> (Vec<u8>, Vec<u8>) {
+    let kernel = Kernel::new(text, mx.kernel);
+    let mut memory: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let (codes, scales) = (memory.len(), memory.len() + numbers.len());
+    let end = scales + numbers.len() / 32;
+    memory.resize(end + 64, 0xa5);
+    for warp in 0..numbers.len() as u64 / VALUES_PER_BLOCK * 8 {
+        kernel.warp(warp as u32 / 8, warp as u32 % 8 * 32, &[0, codes as u64], &mut memory);
+    }
+    assert!(memory[end..].iter().all(|byte| *byte == 0xa5), "nothing behind the scales");
+    (memory[codes..scales].to_vec(), memory[scales..end].to_vec())
+}
+
+#[test]
+fn blocks_get_the_scales_and_codes_of_the_definition() {
+    let mut numbers = mx::hostile(mx::HOSTILE);
+    let finite = numbers.iter().filter(|x| x.is_finite()).count();
+    assert!(finite < numbers.len() && numbers.contains(&f32::INFINITY) && finite > numbers.len() / 2);
+    // The magnitude whose quotient by 448 is rounded to a power of two.
+    numbers[64..96].fill(f32::from_bits(0x0460_0001));
+    numbers[96..128].fill(f32::from_bits(0x8460_0002));
+    for target in TARGETS {
+        let kernels = Mx::on(target);
+        assert_eq!(kernels.len(), if target.capability < 89 { 0 } else { 2 });
+        // All values for one target; the others' kernels differ in their heads.
+        let numbers = if target.name == "sm_100f" { &numbers[..] } else { &numbers[..8192] };
+        for mx in &kernels {
+            let plan = BlockPlan { spec: mx.spec, scale: 1.0 };
+            let (codes, scales) = cast_to_blocks(mx, &mx.ptx(target, numbers.len() as u64), numbers);
+            for (number, block) in numbers.chunks(32).enumerate() {
+                let (scale, elements) = cast_block(&plan, TensorScale::ONE, block);
+                let what = || format!("{} on {}, block {number}: {block:?}", mx.kernel, target.name);
+                assert_eq!(u32::from(scales[number]), scale.code, "{}", what());
+                for (element, code) in elements.iter().zip(&codes[32 * number..]) {
+                    // NVIDIA's NaN has no sign.
+                    let code_of = if element.code & 0x7f == 0x7f { 0x7f } else { element.code };
+                    assert_eq!(u32::from(*code), code_of, "{}", what());
+                }
+            }
+            assert_eq!(mx.expected(numbers).unwrap(), (codes, scales));
         }
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use amp_inspect::gpu::bulk::Bulk;
+use amp_inspect::gpu::mx::Mx;
 use amp_inspect::gpu::ptx;
 use amp_inspect::gpu::table::{CONVERSIONS, TARGETS, Target};
 use amp_inspect::gpu::{Conversion, Job};
@@ -86,7 +87,7 @@ impl<'a> Modules<'a> {
     /// The machine code of each module, by number.
     fn machine_code(self) -> Vec<String> {
         // The version of the one that needs the highest.
-        let text = format!(".version 9.1\n.target {}\n.address_size 64\n{}", self.target.name, self.bodies);
+        let text = format!(".version 9.2\n.target {}\n.address_size 64\n{}", self.target.name, self.bodies);
         let cubin = self.tools.assemble(self.folder, self.target.name, &text).unwrap();
         let mut modules = vec![String::new(); self.count];
         let whole = self.tools.disassemble(&cubin);
@@ -126,6 +127,10 @@ fn every_kernel_assembles_for_every_target_and_holds_the_instruction() {
         for bulk in Bulk::formats().into_iter().filter_map(|format| Bulk::new(format, target)) {
             wanted.push((modules.add(bulk.encode.to, &bulk.ptx(target)), vec![bulk.encode]));
         }
+        let e4m3 = CONVERSIONS.iter().find(|row| row.instruction == "cvt.rn.satfinite.e4m3x2.f32").unwrap();
+        for mx in Mx::on(target) {
+            wanted.push((modules.add(mx.kernel, &mx.ptx(target, 1 << 33)), vec![e4m3]));
+        }
         let machine = modules.machine_code();
         for (number, rows) in wanted {
             let machine = &machine[number];
@@ -154,6 +159,27 @@ fn a_target_rejects_what_the_table_denies_it() {
                     row.instruction
                 );
             }
+        }
+    });
+}
+
+#[test]
+fn versions_of_the_table_are_the_least_that_the_assembler_takes() {
+    let Some(tools) = tools() else { return };
+    on_each_target(|target, folder| {
+        let rows = CONVERSIONS.iter().filter(|row| row.is_on(target) && row.since.version > target.version);
+        for row in rows {
+            let (major, minor) = row.since.version;
+            let text = ptx::job(target, &Job::One(row));
+            let lower = text
+                .replace(&format!(".version {major}.{minor}"), &format!(".version {major}.{}", minor - 1));
+            assert_ne!(text, lower);
+            assert!(
+                tools.assemble(folder, target.name, &lower).is_err(),
+                "{} in less than PTX {major}.{minor} on {}",
+                row.instruction,
+                target.name
+            );
         }
     });
 }

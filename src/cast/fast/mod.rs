@@ -2,12 +2,13 @@
 //!
 //! A kernel is ordinary safe code over blocks of numbers; the compiler vectorises one copy of it for each
 //! [`Level`]. Every copy does the same operations in the same order, so results are the same bytes on
-//! every level. [`mod@slice`] has the casts themselves, [`slice_decode`] the way back, [`hardware`] those that
-//! the processor brings along.
+//! every level. [`mod@slice`] has the casts themselves, [`slice_decode`] the way back, [`slice_blocks`] those of
+//! blocks, [`hardware`] those that the processor brings along.
 
 pub mod hardware;
 pub mod nearest;
 pub mod slice;
+pub mod slice_blocks;
 pub mod slice_decode;
 
 use std::sync::OnceLock;

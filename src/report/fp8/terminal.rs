@@ -106,9 +106,9 @@ impl Fp8Report {
             ("tensor", Align::Left),
         ];
         let formats = roomy.then_some(("format", Align::Left));
-        let mut table = Table::new(
-            heads[..1].iter().copied().chain(formats).chain(heads[1..].iter().copied()).chain(rest),
-        );
+        let heads: Vec<_> =
+            heads[..1].iter().copied().chain(formats).chain(heads[1..].iter().copied()).chain(rest).collect();
+        let mut table = Table::new(heads.iter().copied());
         let num = |num: Option<Num>| num.map_or("–".to_owned(), |num| short(num.0, 3));
         let mut rows = Vec::new();
         for row in &self.recipes {
@@ -123,9 +123,11 @@ impl Fp8Report {
             ]);
             rows.push((cells, row.worst));
         }
-        let others =
-            rows.iter().map(|(cells, _)| cells.iter().map(|cell| cell.width() + 2).sum::<usize>()).max();
-        let room = view.width.saturating_sub(others.unwrap_or(0).max(60)).max(NAME / 2);
+        let width = |(column, (head, _)): (usize, &(&str, Align))| {
+            rows.iter().map(|(cells, _)| cells[column].width()).fold(head.width(), usize::max) + 2
+        };
+        let others: usize = heads.iter().enumerate().take(heads.len() - 1).map(width).sum();
+        let room = view.width.saturating_sub(others).max(NAME / 2);
         for (mut cells, worst) in rows {
             let worst = worst.and_then(|worst| self.tensors.get(worst));
             cells.push(worst.map_or(String::new(), |tensor| shorten(&self.name(tensor), room)));
