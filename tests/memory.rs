@@ -85,6 +85,16 @@ fn zero_and_fsdp_over_8_and_64_ranks() {
 }
 
 /// Korthikanti et al. 2022, table 2 and section 5: 5·a·s/h is 80 for GPT-3 and 64 for MT-NLG.
+/// A rank multiplies by all weights, so it casts all of them, whatever its share.
+#[test]
+fn casts_of_gathered_weights_are_whole() {
+    for sharding in [Sharding::Zero3, Sharding::Fsdp] {
+        let ledger = ledger("autocast", 7_000_000_000, (sharding, 64));
+        assert_eq!(ledger.kept_on_rank(), 7_000_000_000 * 16 / 64);
+        assert_eq!(ledger.peak_on_rank(), 1_750_000_000 + 14_000_000_000);
+    }
+}
+
 #[test]
 fn activations_are_those_of_the_paper() {
     for (hidden, heads, layers, matrix) in [(12_288, 96, 96, 80), (20_480, 128, 105, 64)] {

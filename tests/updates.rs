@@ -209,6 +209,17 @@ fn one_weight_by_hand() {
     assert_eq!(found.formats[1].ratios.octaves(), [(-1, 1)]);
 }
 
+/// Of few updates, too, the median is known to the width of a bin.
+#[test]
+fn the_median_ratio_of_one_update_is_found() {
+    let plan = UpdatePlan::new(&[row("bfloat16")], 1, 0, None).unwrap();
+    for ratio in [0.26_f32, 0.3, 0.49, 0.5, 0.99, 1.4] {
+        let found = updates(&plan, sgd(1.0), &[&[1.0], &[-ratio / 128.0]]);
+        let ours = found.formats[1].ratios.median_log2().unwrap().exp2();
+        assert!((ours / f64::from(ratio) - 1.0).abs() < 1.0 / 32.0, "{ours} {ratio}");
+    }
+}
+
 /// Weights of 1, where numbers of bfloat16 are 2^-7 apart, and updates of 1 to 1001 times 2^-12.
 #[test]
 fn the_median_ratio_is_found() {

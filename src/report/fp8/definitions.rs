@@ -8,7 +8,7 @@ pub(super) const DEFINITIONS: &[(&str, &str)] = &[
     ("scale_bits", "the same as the bits of a float32"),
     (
         "scale_inv, scale_inv_min, scale_inv_max",
-        "1/scale as it is stored: of the tensor, or the range over its blocks",
+        "1/scale as it is stored: of the tensor, or the range over its blocks with a nonzero value",
     ),
     ("amax", "largest finite magnitude of the tensor at this step"),
     ("amax_used", "the magnitude that a delayed scale was formed from; without a value the scale is still 1"),
@@ -24,7 +24,7 @@ pub(super) const DEFINITIONS: &[(&str, &str)] = &[
         "x is finite and |x·scale| is above the largest number before rounding (Transformer Engine's overflow)",
     ),
     ("*_pct", "percent of the finite nonzero elements"),
-    ("sqnr_db", "20·log10(‖x‖ / ‖x − what comes back‖)"),
+    ("sqnr_db", "20·log10(‖x‖ / ‖x − x_stored·scale_inv‖)"),
     ("start", "the first step of delayed scaling: no history, scale 1"),
     ("saturates", "the largest magnitude times the scale rounds beyond the largest number"),
     (

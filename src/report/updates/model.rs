@@ -21,7 +21,10 @@ const DEFINITIONS: &[(&str, &str)] = &[
     ("error", "|applied - wanted| / |wanted|"),
     ("mean_relative_error", "mean of |applied - wanted| / |wanted| over the elements"),
     ("ratio_log2", "log2(|update| / ulp(weight)); below -1 rounding to nearest leaves the weight"),
-    ("lr_for_half", "smallest learning rate at which half of the updates reach half an ulp, to about 1 %"),
+    (
+        "lr_for_half",
+        "smallest learning rate at which half of the updates reach half an ulp, interpolated in bins of 3 %",
+    ),
     ("ulp", "distance from |weight| to the next larger number of the format"),
 ];
 

@@ -120,7 +120,8 @@ impl Ledger {
                 Part::Gradients => gradients.unwrap_or(term.element),
                 _ => term.element,
             };
-            let divided = sharding.divides(term.part);
+            // What is cast for a while is cast from weights that have been gathered.
+            let divided = sharding.divides(term.part) && !term.passing;
             let share = if divided { parameters.div_ceil(ranks) } else { parameters };
             lines.push(Line {
                 part: term.part,

@@ -3,7 +3,7 @@
 use crate::cast::fast::{Kernel, Level, run};
 
 /// Bins an octave.
-const PER_OCTAVE: u32 = 8;
+const PER_OCTAVE: u32 = 32;
 /// Ratios below 2^LOWEST and from 2^HIGHEST on are counted in the first and last bin.
 const LOWEST: i32 = -64;
 const HIGHEST: i32 = 32;
@@ -11,7 +11,7 @@ const BINS: usize = (HIGHEST - LOWEST) as usize * PER_OCTAVE as usize;
 /// Bins of elements that count for nothing, behind the others.
 const NONE: u16 = BINS as u16;
 
-/// Counts of |update| / ulp(weight) in bins of an eighth of an octave.
+/// Counts of |update| / ulp(weight) in bins of a 32nd of an octave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ratios {
     /// Number of the first bin in `counts`.
@@ -83,7 +83,7 @@ impl Ratios {
         None
     }
 
-    /// The counts from 2^`low` to 2^`high` in `per_octave` bins an octave, a divisor of 8; what lies outside is
+    /// The counts from 2^`low` to 2^`high` in `per_octave` bins an octave, a divisor of 32; what lies outside is
     /// in the first and the last.
     pub fn bins(&self, per_octave: usize, low: i32, high: i32) -> Vec<u64> {
         let (low, high) = (low.max(LOWEST), high.min(HIGHEST));
@@ -121,11 +121,11 @@ impl Kernel for Bin<'_> {
 
     #[inline(always)]
     fn run(self) {
-        // Exponent and the first three bits of the significand of a float32, as one integer.
+        // Exponent and the first five bits of the significand of a float32, as one integer.
         let lowest = (127 + LOWEST) * PER_OCTAVE as i32;
         for ((wanted, ulp), bin) in self.wanted.iter().zip(self.ulps).zip(self.bins) {
             let ratio = wanted.abs() as f32 / *ulp;
-            let place = ((ratio.to_bits() >> 20) as i32 - lowest).clamp(0, BINS as i32 - 1);
+            let place = ((ratio.to_bits() >> 18) as i32 - lowest).clamp(0, BINS as i32 - 1);
             *bin = if *wanted == 0.0 { NONE } else { place as u16 };
         }
     }
