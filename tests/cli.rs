@@ -503,3 +503,26 @@ fn listings_leave_out_files_without_a_tensor_that_is_asked_for() {
     let told = "amp-inspect: no tensor is left to read: check --tensor and --exclude\n";
     assert_eq!(String::from_utf8(nothing.stderr).unwrap(), told);
 }
+
+#[test]
+fn numbers_out_of_range_are_told_with_the_option() {
+    let file = "testdata/gpt/grads_step01500.safetensors";
+    let cases: [(&[&str], &str); 4] = [
+        (&["updates", "--weights", file, "--grads", file, "--lr", "-1"], "'-1' for '--lr <RATE>'"),
+        (&["compare", file, file, "--rtol", "-1"], "'-1' for '--rtol <R>'"),
+        (&["memory", "--params", "-5"], "'-5' for '--params <P>'"),
+        (&["histogram", file, "--threads", "0"], "'0' for '--threads <N>': threads are a number from 1 on"),
+    ];
+    for (arguments, told) in cases {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_directory_named_twice_counts_once() {
+    let output = run(&["ls", "testdata/checkpoints/single", "testdata/checkpoints/single"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("that is read already"), "{}", stderr(&output));
+}

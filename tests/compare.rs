@@ -233,3 +233,25 @@ fn usage() {
     };
     assert_eq!(threads("1").stdout, threads("3").stdout);
 }
+
+#[test]
+fn a_map_makes_no_two_tensors_one() {
+    let folder = Folder::new();
+    let one = vec![1.0_f32];
+    let a = folder.file("a.safetensors", &[("a.0", vec![1], one.clone()), ("a.1", vec![1], one.clone())]);
+    let b = folder.file("b.safetensors", &[("b", vec![1], one)]);
+    let sentence = "--map makes two tensors one: 'a.0' and 'a.1' become 'b'";
+    refused(&["compare", &a, &b, "--map", r"a\..*=b"], sentence);
+}
+
+/// The square of a root is not always the number.
+#[test]
+fn equal_tensors_have_cosine_1() {
+    let folder = Folder::new();
+    for number in 1..50_u8 {
+        let values = vec![f32::from(number) / 3.0, 1.0 / f32::from(number)];
+        let a = folder.file("a.safetensors", &[("t", vec![2], values)]);
+        let report = json(&amp_inspect(&["compare", &a, &a, "--json"]));
+        assert_eq!(report["tensors"][0]["cosine"], 1.0, "{number}");
+    }
+}

@@ -7,7 +7,7 @@ use regex::Regex;
 use crate::error::{Error, Result, escape};
 
 /// What a tensor is known by.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// Its name: untrusted text.
     pub name: String,

@@ -106,7 +106,7 @@ pub(super) struct OutputArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(super) top: usize,
     /// Threads to use [default: one a core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub(super) threads: Option<NonZero<usize>>,
     /// No progress bar and no notices on standard error
     #[arg(short, long)]
@@ -142,6 +142,10 @@ impl From<TextOutputArgs> for OutputArgs {
         let TextOutputArgs { json, csv, save, quiet, no_color } = args;
         Self { json, csv, save, top: 0, threads: None, quiet, no_color }
     }
+}
+
+pub(super) fn threads(text: &str) -> Result<NonZero<usize>, String> {
+    text.parse().map_err(|_| "threads are a number from 1 on".into())
 }
 
 pub(super) fn format_name(text: &str) -> Result<FormatSpec, String> {

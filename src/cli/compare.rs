@@ -1,5 +1,7 @@
 //! Wiring of `amp-inspect compare`.
 
+use std::collections::HashMap;
+
 use clap::Args;
 use clap::builder::TypedValueParser;
 
@@ -10,7 +12,7 @@ use super::inputs::{Inputs, Selected};
 use super::output::{Outputs, complain_of_all};
 use super::progress::Progress;
 use crate::check::pairing::{Identity, Pairing, Rename};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, escape};
 use crate::pipeline::{self, Task};
 use crate::report::compare::{Alone, CompareReport, Options, Reshaped, Row, SORTS, Side, Sort};
 use crate::stats::pair::Tolerance;
@@ -116,6 +118,7 @@ pub(super) fn run(args: CompareArgs) -> Result<Outcome> {
     let places = [identities(&inputs[0], &first, renamed), identities(&inputs[1], &second, |name| name)];
     let pairing = Pairing::new(&places[0], &places[1]);
     let own_places = identities(&inputs[0], &first, |name| name);
+    refuse_collisions(&own_places, &places[0])?;
     let options = Options {
         rtol,
         atol,
@@ -201,9 +204,24 @@ fn identities(inputs: &Inputs, selected: &[Selected<'_>], name: impl Fn(String) 
     selected.iter().map(identity).collect()
 }
 
+/// Refuses a map that gives two tensors the same name: only one of them would be compared.
+fn refuse_collisions(own: &[Identity], renamed: &[Identity]) -> Result<()> {
+    let mut known: HashMap<&Identity, &Identity> = HashMap::new();
+    for (own, renamed) in own.iter().zip(renamed) {
+        let before = known.entry(renamed).or_insert(own);
+        if before.name != own.name {
+            let [one, other, both] = [&before.name, &own.name, &renamed.name].map(|name| escape(name));
+            return Err(Error::new(format!(
+                "--map makes two tensors one: '{one}' and '{other}' become '{both}'"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Why nothing was compared.
 fn nothing_compared(report: &CompareReport) -> String {
-    let first = |alone: &[Alone]| alone.first().map(|alone| crate::error::escape(&alone.tensor));
+    let first = |alone: &[Alone]| alone.first().map(|alone| escape(&alone.tensor));
     match (first(&report.missing), first(&report.extra)) {
         (Some(one), Some(other)) => format!(
             "nothing was compared: no tensor of one dump is called as one of the other ('{one}', '{other}'); --map \

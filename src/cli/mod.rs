@@ -31,7 +31,7 @@ use std::num::NonZero;
 use std::process::ExitCode;
 use std::thread;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 /// How a run ended, apart from errors.
 enum Outcome {
@@ -50,7 +50,10 @@ fn threads(asked: Option<NonZero<usize>>) -> NonZero<usize> {
 
 /// Runs the program: 0 done, 1 findings, 2 wrong usage or something that could not be read or written.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match args::Cli::try_parse_from(explain::shield(arguments)) {
+    // `--lr -1` gives the option a value, of which the option says what is wrong.
+    let command = args::Cli::command().mut_subcommands(|command| command.allow_negative_numbers(true));
+    let parsed = command.try_get_matches_from(explain::shield(arguments));
+    let cli = match parsed.and_then(|matches| args::Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
             let code = error.exit_code();

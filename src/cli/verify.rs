@@ -29,7 +29,7 @@ pub(super) struct VerifyArgs {
     #[arg(long, help_heading = "Casts")]
     pub(super) full: bool,
     /// Threads to use [default: one a core]
-    #[arg(long, value_name = "N", help_heading = "Output")]
+    #[arg(long, value_name = "N", value_parser = super::args::threads, help_heading = "Output")]
     pub(super) threads: Option<NonZero<usize>>,
     #[command(flatten)]
     pub(super) output: TextOutputArgs,

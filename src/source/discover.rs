@@ -83,7 +83,8 @@ impl Discovery {
 
     fn walk(&mut self, directory: &Path) {
         let raw = self.raw;
-        let (files, skipped, problems) = (self.files.len(), self.skipped(), self.problems.len());
+        let found = |found: &Self| (found.files.len(), found.repeated, found.problems.len());
+        let (before, skipped) = (found(self), self.skipped());
         for entry in WalkDir::new(directory).follow_links(true).sort_by_file_name() {
             match entry {
                 Ok(entry) if entry.file_type().is_dir() => {}
@@ -102,7 +103,7 @@ impl Discovery {
                 }
             }
         }
-        if self.files.len() == files && self.problems.len() == problems {
+        if found(self) == before {
             let others = self.skipped() - skipped;
             let what = known::by_files(directory).map_or_else(
                 || format!("contains no dump that can be read; other files there: {others}"),

@@ -15,7 +15,7 @@ pub(super) fn findings(report: &CompareReport) -> Vec<String> {
         let tensors = if rows.len() == 1 { "The tensor is" } else { "All tensors are" };
         sentences.push(format!("{tensors} bitwise equal."));
     } else if let Some(first) = report.first_different.and_then(|first| rows.get(first)) {
-        let name = escape(&first.tensor);
+        let name = report.full_name(first);
         let position = report.first_different.unwrap_or(0) + 1;
         let of = format!("tensor {} of {}", count(position as u64), count(rows.len() as u64));
         sentences.push(match report.first_outside.and_then(|first| rows.get(first)) {
@@ -25,7 +25,7 @@ pub(super) fn findings(report: &CompareReport) -> Vec<String> {
             Some(outside) => format!(
                 "In the order of the files, {name} ({of}) is the first to differ, and {} the first to differ beyond its \
                  tolerance.",
-                escape(&outside.tensor)
+                report.full_name(outside)
             ),
             None => format!(
                 "In the order of the files, {name} ({of}) is the first to differ; every difference is within the \
@@ -50,7 +50,7 @@ pub(super) fn findings(report: &CompareReport) -> Vec<String> {
             "{} of the right direction but not of the right size (cosine above 0.9999), as a scale that was not divided \
              out leaves it: {}.",
             if scaled.len() == 1 { "One tensor is".to_owned() } else { format!("{} tensors are", scaled.len()) },
-            escape(&first.tensor)
+            report.full_name(first)
         ));
     }
     for (tensors, what) in

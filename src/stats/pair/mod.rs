@@ -154,6 +154,9 @@ impl PairStats {
 
     /// x·y / (‖x‖·‖y‖); `None` where one of them is zero everywhere, or as for [`rel_l2`](Self::rel_l2).
     pub fn cosine(&self) -> Option<f64> {
+        if self.sum_abs == 0.0 && self.in_range() && self.signal_x > 0.0 {
+            return Some(1.0);
+        }
         let norms = self.signal_x.sqrt() * self.signal_y.sqrt();
         (self.in_range() && norms > 0.0).then(|| (self.dot / norms).clamp(-1.0, 1.0))
     }
