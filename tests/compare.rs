@@ -194,8 +194,10 @@ fn a_scale_is_told_from_noise() {
 #[test]
 fn names_of_another_framework_are_mapped() {
     let folder = Folder::new();
-    let a = folder.file("a.safetensors", &[("layers_0/fc/kernel", vec![1], vec![1.0])]);
-    let b = folder.file("b.safetensors", &[("h.0.fc.weight", vec![1], vec![1.0])]);
+    let file =
+        |name: &str, tensors: [&str; 2]| folder.file(name, &tensors.map(|name| (name, vec![1], vec![1.0])));
+    let a = file("a.safetensors", ["layers_0/fc/kernel", "layers_1/fc/kernel"]);
+    let b = file("b.safetensors", ["h.0.fc.weight", "h.1.fc.weight"]);
     let sentence = "nothing was compared: no tensor of one dump is called as one of the other ('layers_0/fc/kernel', \
                     'h.0.fc.weight'); --map changes names";
     refused(&["compare", &a, &b], sentence);
@@ -232,6 +234,16 @@ fn usage() {
         ])
     };
     assert_eq!(threads("1").stdout, threads("3").stdout);
+}
+
+#[test]
+fn a_file_of_one_tensor_meets_the_other() {
+    let folder = Folder::new();
+    let a = folder.file("a.safetensors", &[("one", vec![1], vec![1.0])]);
+    let b = folder.file("b.safetensors", &[("other", vec![1], vec![1.0])]);
+    assert_eq!(amp_inspect(&["compare", &a, &b]).status.code(), Some(0));
+    let two = folder.file("c.safetensors", &[("other", vec![1], vec![1.0]), ("third", vec![1], vec![1.0])]);
+    assert_eq!(amp_inspect(&["compare", &a, &two]).status.code(), Some(2));
 }
 
 #[test]
