@@ -48,6 +48,9 @@ pub(super) enum Command {
     Verify(super::verify::VerifyArgs),
 }
 
+/// The formats of casts, if none are asked for.
+pub(super) const DEFAULT_FORMATS: &str = "float16,bfloat16,e5m2,e4m3fn,e3m2fn,e2m3fn,e2m1fn";
+
 /// Which casts.
 #[derive(Args)]
 #[command(next_help_heading = "Casts")]
@@ -60,7 +63,7 @@ pub(super) struct CastArgs {
         value_delimiter = ',',
         value_parser = any_format_name,
         long_help = formats_help(),
-        default_value = "float16,bfloat16,e5m2,e4m3fn,e3m2fn,e2m3fn,e2m1fn"
+        default_value = DEFAULT_FORMATS
     )]
     pub(super) formats: Vec<Named>,
     /// Multiply every value by this before the cast, as a loss scale does (65536 or 2^16)

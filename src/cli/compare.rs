@@ -98,6 +98,7 @@ pub(super) fn run(args: CompareArgs) -> Result<Outcome> {
         return Err(Error::new(format!("{what} ({given} given)")));
     };
     let outputs = Outputs::with_verdicts_and_picture(output)?;
+    outputs.keep_apart(None, &input.paths)?;
     let side = |path| Inputs::open(InputArgs { paths: vec![path], ..input.clone() });
     let inputs = [side(reference.clone()), side(other.clone())];
     let (mut notices, mut problems) = (Vec::new(), Vec::new());
