@@ -182,6 +182,34 @@ fn an_output_that_cannot_be_written_fails_before_the_work() {
 }
 
 #[test]
+fn help_lists_the_kinds_of_file_that_can_be_saved() {
+    let known = [".json", ".csv", ".md", ".png", ".svg", ".xml"];
+    for (command, input, missing) in [
+        ("histogram", &["x"][..], &[".xml"][..]),
+        ("fp8", &["x"], &[".xml"]),
+        ("updates", &["--weights", "x"], &[".xml"]),
+        ("reduce", &["x"], &[".xml"]),
+        ("compare", &["x", "y"], &[]),
+        ("check", &["x", "--rules", "y"], &[".png", ".svg"]),
+        ("recommend", &["x"], &[".png", ".svg", ".xml"]),
+    ] {
+        let help = run(&[command, "--help"]);
+        for extension in known {
+            let listed = stdout(&help).contains(&format!("\n            {extension:<6} "));
+            assert_eq!(listed, !missing.contains(&extension), "{command} {extension}: {}", stdout(&help));
+            let file = format!("no/such/a{extension}");
+            let output = run(&[&[command], input, &["--save", &file]].concat());
+            assert_eq!(
+                stderr(&output).contains("the extensions are"),
+                !listed,
+                "{command}: {}",
+                stderr(&output)
+            );
+        }
+    }
+}
+
+#[test]
 fn outputs_replace_neither_inputs_nor_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

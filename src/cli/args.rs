@@ -10,7 +10,7 @@ use crate::cast::profile::{PROFILES, Profile};
 use crate::cast::{OVERFLOWS, Overflow, ROUNDINGS, Rounding};
 use crate::format::table::{BLOCK_FORMATS, FORMATS};
 use crate::format::{self, FormatSpec, Named};
-use crate::report::OUTPUTS;
+use crate::report::{Needs, save};
 use crate::scaler::fp8::find_format;
 
 /// What FP16, BF16, FP8, FP6 and FP4 would do to the gradients, activations and weights that a training
@@ -103,7 +103,7 @@ pub(super) struct OutputArgs {
     #[arg(long)]
     pub(super) csv: bool,
     /// Also save the report here; the extension says what as (repeatable)
-    #[arg(long, value_name = "FILE", long_help = save_help())]
+    #[arg(long, value_name = "FILE", long_help = save_help(&[Needs::Picture]))]
     pub(super) save: Vec<PathBuf>,
     /// Rows to show of long tables, 0 for all
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -249,8 +249,10 @@ fn profile_help() -> String {
     format!("Cast as a software stack does; --overflow and --rounding overrule it:{stacks}")
 }
 
-fn save_help() -> String {
+/// What `--save` can write of a report that has these. Most have a picture; a command of which that is not so says it
+/// by `mut_arg`.
+pub(super) fn save_help(has: &[Needs]) -> String {
     let kinds: Vec<String> =
-        OUTPUTS.iter().map(|output| format!("  .{:<5} {}", output.extension, output.about)).collect();
+        save::kinds(has).map(|output| format!("  .{:<5} {}", output.extension, output.about)).collect();
     format!("Also save the report here; the extension says what as (repeatable):\n{}", kinds.join("\n"))
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 
 use super::Outcome;
-use super::args::{OutputArgs, choices, named};
+use super::args::{OutputArgs, choices, named, save_help};
 use super::input_args::InputArgs;
 use super::inputs::{Inputs, Selected};
 use super::output::{Outputs, complain_of_all};
@@ -12,6 +12,7 @@ use super::progress::Progress;
 use crate::check::pairing::{Identity, Pairing, Rename};
 use crate::error::{Error, Result};
 use crate::pipeline::{self, Task};
+use crate::report::Needs;
 use crate::report::compare::{Alone, CompareReport, Options, Reshaped, Row, SORTS, Side, Sort};
 use crate::stats::pair::Tolerance;
 use crate::stats::{PairAccumulator, PairPlan};
@@ -23,7 +24,8 @@ use crate::stats::{PairAccumulator, PairPlan};
     override_usage = "amp-inspect compare [OPTIONS] REFERENCE OTHER",
     before_help = "Example:\n  amp-inspect compare fp32.safetensors bf16.safetensors --save errors.png\n  \
                    amp-inspect compare jax/ torch.pt --map '^block_(\\d+)/(\\w+)=h.$1.$2'",
-    after_help = DEFINITIONS
+    after_help = DEFINITIONS,
+    mut_arg("save", |save| save.long_help(save_help(&[Needs::Picture, Needs::Verdicts])))
 )]
 pub(super) struct CompareArgs {
     #[command(flatten)]

@@ -128,12 +128,16 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// The kinds of file that can be saved of a report that has these.
+pub fn kinds(has: &[Needs]) -> impl Iterator<Item = &'static Output> {
+    OUTPUTS.iter().filter(move |output| meets(output.needs, has))
+}
+
 fn meets(needs: Needs, has: &[Needs]) -> bool {
     needs == Needs::Nothing || has.contains(&needs)
 }
 
 /// The extensions that can be asked for.
 fn extensions(has: &[Needs]) -> String {
-    let wanted = OUTPUTS.iter().filter(|output| meets(output.needs, has));
-    wanted.map(|output| format!(".{}", output.extension)).collect::<Vec<_>>().join(", ")
+    kinds(has).map(|output| format!(".{}", output.extension)).collect::<Vec<_>>().join(", ")
 }

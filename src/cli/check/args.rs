@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::TypedValueParser;
 
-use super::super::args::{CastArgs, OutputArgs, named};
+use super::super::args::{CastArgs, OutputArgs, named, save_help};
 use super::super::input_args::InputArgs;
 use crate::check::metric::{FORMAT_METRICS, TENSOR_METRICS};
 use crate::check::rules::Severity;
+use crate::report::Needs;
 
 /// Fails where a dump breaks rules, or is worse than a baseline: underflow, overflow, SQNR, NaN, and any other figure
 /// of `histogram`, for each tensor
@@ -17,7 +18,8 @@ use crate::check::rules::Severity;
     before_help = "Example:\n  amp-inspect check grads.safetensors --rules rules.toml --save junit.xml\n  \
                    amp-inspect check grads.safetensors --baseline base.json --update-baseline\n  \
                    amp-inspect check grads.safetensors --baseline base.json",
-    after_help = definitions()
+    after_help = definitions(),
+    mut_arg("save", |save| save.long_help(save_help(&[Needs::Verdicts])))
 )]
 pub(in crate::cli) struct CheckArgs {
     #[command(flatten)]
