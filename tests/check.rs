@@ -463,3 +463,196 @@ fn the_workflows_run_commands_that_there_are() {
         assert!(Path::new(&place.path("precision.xml")).exists());
     }
 }
+
+/// A dump of two tensors, whose second loses everything in float16.
+fn two(place: &Place) -> String {
+    let tensors = [("a", 1.0), ("b", 1e-30)].map(|(name, x)| (name.to_owned(), vec![2], vec![x, 1.0]));
+    place.dump("two.safetensors", &tensors)
+}
+
+/// The only sentence of a command that is refused and leaves every file as it was.
+fn refused_in(place: &Place, arguments: &[&str], sentence: &str) {
+    let files = || -> Vec<(PathBuf, Vec<u8>)> {
+        let entries = std::fs::read_dir(place.0.path()).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = entries.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+        files.sort();
+        files
+    };
+    let before = files();
+    let output = command(arguments).output().unwrap();
+    let told = text(&output.stderr);
+    assert!(told.contains(sentence) && told.lines().count() == 1, "{sentence}: {told}");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), ""), "{arguments:?}");
+    assert!(files() == before, "{arguments:?} changed a file");
+}
+
+#[test]
+fn a_baseline_never_replaces_what_is_none() {
+    let place = Place::with_baseline();
+    let (dump, base) = (two(&place), place.path("base.json"));
+    let rules = place.write("rules.toml", "[[rule]]\ncheck = 'nan == 0'\n");
+    let input = "cannot save: it is an input, which would be lost";
+    refused_in(&place, &[&dump, "--baseline", &dump, "--update-baseline"], input);
+    refused_in(&place, &[&dump, "--rules", &rules, "--baseline", &rules, "--update-baseline"], input);
+    refused_in(&place, &[&dump, "--baseline", &base, "--save", &base], input);
+    refused_in(
+        &place,
+        &[&dump, "--rules", &rules, "--save", &base, "--save", &base],
+        "named for two outputs",
+    );
+    let other = place.write("other.json", "{\"a\": 1}");
+    let sentence = "other.json: is no baseline, and so is not replaced by one";
+    refused_in(&place, &[&dump, "--baseline", &other, "--update-baseline"], sentence);
+    refused_in(&place, &[&dump, "--baseline", "no/such/b.json", "--update-baseline"], "cannot save: no such");
+    // One of another version is what the message about it says to replace.
+    let old =
+        std::fs::read_to_string(&base).unwrap().replace("\"schema_version\": 1", "\"schema_version\": 0");
+    let old = place.write("old.json", &old);
+    let output = check(&[&dump, "--baseline", &old, "--update-baseline"]);
+    assert!(text(&output.stdout).ends_with("baseline of 2 tensors (in place of one that cannot be read)\n"));
+    assert_eq!(verdict(&[&dump, "--baseline", &old]), (0, vec![]));
+}
+
+#[test]
+fn a_filtered_update_keeps_the_other_tensors() {
+    let place = Place::with_baseline();
+    let base = place.path("base.json");
+    let before = std::fs::read_to_string(&base).unwrap();
+    let later = "testdata/gpt/grads_step00400.safetensors";
+    let filtered = |path: &str| check(&[path, "--baseline", &base, "--tensor", "fc", "--update-baseline"]);
+    let output = filtered(REAL);
+    assert!(
+        text(&output.stdout).ends_with("baseline of 41 tensors (0 changed, 0 new, 0 gone, 35 kept)\n"),
+        "{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    // The formats too are those that it had.
+    assert_eq!(std::fs::read_to_string(&base).unwrap(), before);
+    assert_eq!(filtered(later).status.code(), Some(0));
+    let fc =
+        |cases: &[(String, String, String)]| cases.iter().filter(|(name, ..)| name.contains("fc")).count();
+    let (code, cases) = verdict(&[REAL, "--baseline", &base]);
+    assert_eq!((code, fc(&cases)), (1, cases.len()), "{cases:?}");
+    assert!(cases.iter().all(|(_, rule, _)| rule == KEEP), "none vanished, none is new: {cases:?}");
+    let (code, cases) = verdict(&[later, "--baseline", &base]);
+    assert_eq!((code, fc(&cases), cases.len()), (1, 0, 35), "{cases:?}");
+    let sentence = "was made with other options: scale 1.0 there, 2.0 now; the tensors that are filtered out";
+    refused_in(
+        &place,
+        &[REAL, "--baseline", &base, "--tensor", "fc", "--scale", "2", "--update-baseline"],
+        sentence,
+    );
+}
+
+#[test]
+fn a_damaged_baseline_is_none() {
+    let place = Place::new();
+    let (dump, base) = (two(&place), place.path("base.json"));
+    let _ = check(&[&dump, "--baseline", &base, "-f", "fp16", "--update-baseline"]);
+    let good = std::fs::read_to_string(&base).unwrap();
+    let start = good.find(" \"tensors\"").unwrap();
+    let tensor =
+        &good[good.find("  {\"name\"").or(good.find("  {\"dtype\"")).unwrap()..good.rfind("\n ]").unwrap()];
+    let list = |tensors: &str| format!("{} \"tensors\": {tensors}\n}}\n", &good[..start]);
+    for (damaged, sentence) in [
+        (list("5"), "is no baseline: its field 'tensors' is no list of tensors"),
+        (list("[]"), "is no baseline: its field 'tensors' is no list of tensors"),
+        (list(&format!("[{tensor}, {tensor}]")), "is no baseline: tensor 'a' is there twice"),
+        (good.replacen("\"amax\":1", "\"amax\":\"1\"", 1), "is no baseline: tensor 1 is damaged"),
+        (good.replacen("\"shape\":[2]", "\"shape\":[-1,\"a\"]", 1), "is no baseline: tensor 1 is damaged"),
+        (good.replacen("\"rank\":null", "\"rank\":\"0\"", 1), "is no baseline: tensor 1 is damaged"),
+        (good.replacen("\"stored\":", "\"sored\":", 1), "is no baseline: tensor 1 is damaged"),
+        (good.replacen("\"options\":", "\"option\":", 1), "is no baseline: its field 'options' is missing"),
+    ] {
+        assert!(damaged != good, "{sentence}");
+        let path = place.write("damaged.json", &damaged);
+        refused_in(&place, &[&dump, "--baseline", &path], &format!("damaged.json: {sentence}"));
+    }
+}
+
+#[test]
+fn a_report_can_only_be_chosen_from() {
+    let place = Place::new();
+    let (dump, report, base) = (two(&place), place.path("report.json"), place.path("base.json"));
+    let _ = common::amp_inspect(&["histogram", &dump, "-f", "fp16", "--quiet", "--save", &report]);
+    let rules = place.write("rules.toml", "[[rule]]\ncheck = 'underflow.float16 == 0'\n");
+    assert_eq!(verdict(&[&report, "--rules", &rules]), (1, one("b", "rule 1", "failed")));
+    assert_eq!(verdict(&[&report, "--rules", &rules, "--tensor", "a"]), (0, vec![]));
+    assert_eq!(verdict(&[&report, "--rules", &rules, "--exclude", "b"]), (0, vec![]));
+    refused_in(&place, &[&report, "--rules", &rules, "--tensor", "c"], "no tensor of the report is left");
+    for (option, value) in [
+        ("--scale", "2"),
+        ("--unscale", "2"),
+        ("--dtype", "fp16"),
+        ("--profile", "torch"),
+        ("--rounding", "up"),
+    ] {
+        let sentence = format!("report.json: is a report: {option} needs the dump that it was made of");
+        refused_in(&place, &[&report, "--rules", &rules, option, value], &sentence);
+    }
+    let sentence = "report.json: is a report without figures of e3m4";
+    refused_in(&place, &[&report, "--baseline", &base, "-f", "e3m4", "--update-baseline"], sentence);
+    // What could not be read when the report was made is missing in it.
+    let whole = std::fs::read_to_string(&report).unwrap();
+    let cut =
+        place.write("cut.json", &whole.replace("\"problems\": []", "\"problems\": [\"x.npy: is cut off\"]"));
+    let output = check(&[&cut, "--rules", &rules, "--tensor", "a"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stderr), "amp-inspect: x.npy: is cut off\n");
+    assert_eq!(check(&[&cut, "--baseline", &base, "--update-baseline"]).status.code(), Some(2));
+    assert!(!Path::new(&base).exists());
+}
+
+#[test]
+fn limits_are_finite_unless_the_baseline_is_not() {
+    let place = Place::new();
+    let (dump, base) = (two(&place), place.path("base.json"));
+    let rules = |check: &str| place.write("rules.toml", &format!("[[rule]]\ncheck = '{check}'\n"));
+    for limit in ["1e999", "0 / 0", "-(1 / 0)"] {
+        let rules = rules(&format!("amax <= {limit}"));
+        let sentence = "rules.toml: line 2, column 18: the ";
+        refused_in(&place, &[&dump, "--rules", &rules], sentence);
+    }
+    let _ = check(&[&dump, "--baseline", &base, "-f", "fp32,fp16", "--update-baseline"]);
+    let against = |check: &str| verdict(&[&dump, "--rules", &rules(check), "--baseline", &base]);
+    // float32 keeps both exactly.
+    assert_eq!(against("sqnr_db.float32 >= baseline - 1"), (0, vec![]));
+    assert_eq!(against("sqnr_db.float16 <= baseline / 0 or nan == 0"), (0, vec![]), "one side is enough");
+    let both = [one("a", "rule 1", "untold"), one("b", "rule 1", "untold")].concat();
+    assert_eq!(against("amax <= baseline / 0"), (2, both.clone()));
+    assert_eq!(against("sqnr_db.float32 >= baseline - baseline"), (2, both));
+    let output = check(&[&dump, "--rules", &rules("amax <= baseline / 0"), "--baseline", &base]);
+    let sentence = "tensor 'a': the limit of amax is no finite number, with 1.0 in the baseline";
+    assert!(text(&output.stderr).contains(sentence), "{}", text(&output.stderr));
+}
+
+#[test]
+fn formats_that_nothing_asks_about_are_refused() {
+    let place = Place::new();
+    let (dump, base) = (two(&place), place.path("base.json"));
+    let _ = check(&[&dump, "--baseline", &base, "-f", "fp16,e4m3fn", "--update-baseline"]);
+    assert_eq!(verdict(&[&dump, "--baseline", &base, "-f", "fp16"]), (0, vec![]));
+    let sentence = "--formats e3m4: neither the rules nor the baseline have a figure of it";
+    refused_in(&place, &[&dump, "--baseline", &base, "-f", "fp16,e3m4"], sentence);
+}
+
+#[test]
+fn the_suggested_update_can_be_run() {
+    let place = Place::new();
+    let base = place.path("base.json");
+    let dump = two(&place);
+    let _ = check(&[&dump, "--baseline", &base, "--update-baseline"]);
+    let tensors = [("", 1e-30)].map(|(name, x)| (name.to_owned(), vec![1], vec![x]));
+    let other = place.dump("-other.safetensors", &tensors);
+    let xml = place.path("x.xml");
+    let output = check(&["--baseline", &base, "--save", &xml, "--", &other]);
+    assert_eq!(output.status.code(), Some(1));
+    let suggested = format!("\n  amp-inspect check --baseline {base} --update-baseline -- {other}\n");
+    assert!(text(&output.stdout).contains(&suggested), "{}", text(&output.stdout));
+    // A tensor without a name can be seen.
+    assert!(text(&output.stdout).contains("(no name)"), "{}", text(&output.stdout));
+    assert!(std::fs::read_to_string(&xml).unwrap().contains("name=\"(no name)\""));
+    assert_eq!(check(&["--baseline", &base, "--update-baseline", "--", &other]).status.code(), Some(0));
+    assert_eq!(verdict(&[&other, "--baseline", &base]).0, 0);
+}

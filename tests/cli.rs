@@ -182,6 +182,70 @@ fn an_output_that_cannot_be_written_fails_before_the_work() {
 }
 
 #[test]
+fn help_lists_the_kinds_of_file_that_can_be_saved() {
+    let known = [".json", ".csv", ".md", ".png", ".svg", ".xml"];
+    for (command, input, missing) in [
+        ("histogram", &["x"][..], &[".xml"][..]),
+        ("fp8", &["x"], &[".xml"]),
+        ("updates", &["--weights", "x"], &[".xml"]),
+        ("reduce", &["x"], &[".xml"]),
+        ("compare", &["x", "y"], &[]),
+        ("check", &["x", "--rules", "y"], &[".png", ".svg"]),
+        ("recommend", &["x"], &[".png", ".svg", ".xml"]),
+    ] {
+        let help = run(&[command, "--help"]);
+        for extension in known {
+            let listed = stdout(&help).contains(&format!("\n            {extension:<6} "));
+            assert_eq!(listed, !missing.contains(&extension), "{command} {extension}: {}", stdout(&help));
+            let file = format!("no/such/a{extension}");
+            let output = run(&[&[command], input, &["--save", &file]].concat());
+            assert_eq!(
+                stderr(&output).contains("the extensions are"),
+                !listed,
+                "{command}: {}",
+                stderr(&output)
+            );
+        }
+    }
+}
+
+#[test]
+fn outputs_replace_neither_inputs_nor_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (input, new) = (path("in.json"), path("new.md"));
+    std::fs::write(&input, "{}").unwrap();
+    let again = folder.path().join("..").join(folder.path().file_name().unwrap()).join("in.json");
+    let again = again.to_str().unwrap();
+    for command in ["histogram", "ls", "fp8", "recommend", "reduce", "autocast", "simulate-scaler"] {
+        fails(
+            &[command, &input, "--save", again],
+            &format!("{again}: cannot save: it is an input, which would be lost"),
+        );
+    }
+    for arguments in [
+        &["compare", ONE, &input][..],
+        &["updates", "--weights", &input],
+        &["memory", "--from", &input],
+        &["check", ONE, "--rules", &input],
+    ] {
+        let output = run(&[arguments, &["--save", &input]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains("it is an input"), "{arguments:?}: {}", stderr(&output));
+    }
+    fails(
+        &["histogram", ONE, "--save", &new, "--save", &new],
+        &format!("{new}: cannot save: it is named for two outputs"),
+    );
+    let config = path("new.json");
+    let output = run(&["recommend", ONE, "--config", &config, "--save", &config]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("it is named for two outputs"), "{}", stderr(&output));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert_eq!(std::fs::read(&input).unwrap(), b"{}");
+}
+
+#[test]
 fn the_same_bytes_come_out_for_any_number_of_threads() {
     let with = |threads: &str| {
         run(&["histogram", "testdata/gpt", "testdata/cnn", "--json", "--threads", threads]).stdout

@@ -9,12 +9,14 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::figures::{Figures, Snapshot, options, take};
+use super::figures::{Figures, Snapshot, described, options, take};
 use super::metric::{Metric, name_of};
 use super::pairing::Identity;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, escape};
 use crate::format::find_any;
 
+/// What the file says that it is.
+const KIND: &str = "amp-inspect baseline";
 /// Version of the layout of baselines. Grows when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u64 = 1;
 /// Version of the `histogram` reports that figures are taken from.
@@ -38,7 +40,7 @@ pub fn write(snapshot: &Snapshot) -> String {
     };
     let mut text = String::from("{\n");
     let head = [
-        ("kind", Value::from("amp-inspect baseline")),
+        ("kind", Value::from(KIND)),
         ("schema_version", SCHEMA_VERSION.into()),
         ("tool", format!("amp-inspect {}", env!("CARGO_PKG_VERSION")).into()),
         ("options", json!(snapshot.options)),
@@ -97,7 +99,7 @@ fn fields(tensor: &Figures, format: Option<&str>) -> Value {
 pub fn read(text: &str) -> Result<Snapshot> {
     let file: Value =
         serde_json::from_str(text).map_err(|error| Error::new(format!("is no baseline: {error}")))?;
-    if file["kind"] != "amp-inspect baseline" {
+    if file["kind"] != KIND {
         return Err(Error::new(
             "is no baseline: its field 'kind' is missing or another; 'check --update-baseline' writes one",
         ));
@@ -116,30 +118,36 @@ pub fn read(text: &str) -> Result<Snapshot> {
             )));
         }
     }
-    let tensors = file["tensors"].as_array().into_iter().flatten();
-    let tensors = tensors.enumerate().map(|(number, tensor)| {
-        figures(tensor).ok_or_else(|| Error::new(format!("is no baseline: tensor {} is damaged", number + 1)))
+    let wrong = |what: String| Error::new(format!("is no baseline: {what}"));
+    if !file["options"].is_object() {
+        return Err(wrong("its field 'options' is missing or another".into()));
+    }
+    let tensors = file["tensors"].as_array().filter(|tensors| !tensors.is_empty());
+    let tensors = tensors.ok_or_else(|| wrong("its field 'tensors' is no list of tensors".into()))?;
+    let tensors = tensors.iter().enumerate().map(|(number, tensor)| {
+        figures(tensor).ok_or_else(|| wrong(format!("tensor {} is damaged", number + 1)))
     });
-    Ok(Snapshot { options: options(&file["options"]), tensors: tensors.collect::<Result<_>>()? })
+    let snapshot = Snapshot { options: options(&file["options"]), tensors: tensors.collect::<Result<_>>()? };
+    match snapshot.ambiguous() {
+        Some(twice) => Err(wrong(format!("tensor '{}' is there twice", escape(&twice.name)))),
+        None => Ok(snapshot),
+    }
+}
+
+/// Whether a file is a baseline, of whatever version and in whatever state, and may be replaced by another.
+pub fn is_baseline(bytes: &[u8]) -> bool {
+    serde_json::from_slice(bytes).is_ok_and(|file: Value| file["kind"] == KIND)
 }
 
 fn figures(tensor: &Value) -> Option<Figures> {
     let mut values = BTreeMap::new();
-    take(&mut values, &tensor["stored"], None);
-    for (name, fields) in tensor.as_object()?.iter().filter(|(_, fields)| fields.is_object()) {
-        if name != "stored" {
-            take(&mut values, fields, Some(name_of(&find_any(name).ok()?)));
+    take(&mut values, &tensor["stored"], None)?;
+    for (name, fields) in tensor.as_object()?.iter().filter(|(name, _)| *name != "stored") {
+        match find_any(name) {
+            Ok(format) => take(&mut values, fields, Some(name_of(&format)))?,
+            Err(_) if fields.is_object() => return None,
+            Err(_) => {}
         }
     }
-    Some(Figures {
-        identity: Identity {
-            name: tensor["name"].as_str()?.to_owned(),
-            step: tensor["step"].as_u64(),
-            rank: tensor["rank"].as_u64(),
-        },
-        shape: tensor["shape"].as_array().map(|shape| shape.iter().filter_map(Value::as_u64).collect()),
-        dtype: tensor["dtype"].as_str().map(str::to_owned),
-        digest: tensor["xxh3_128"].as_str().map(str::to_owned),
-        values,
-    })
+    described(tensor, values)
 }

@@ -1,6 +1,6 @@
 //! The figures of tensors, taken from a `histogram` report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -70,14 +70,30 @@ impl Snapshot {
         let tensors = tensors.iter().map(figures).collect::<Option<_>>();
         Ok(Self {
             options: options(&report["options"]),
-            tensors: tensors
-                .ok_or_else(|| wrong("a tensor lacks its name, or has formats that are not known"))?,
+            tensors: tensors.ok_or_else(|| {
+                wrong("a tensor lacks its name, has formats that are not known, or is damaged")
+            })?,
         })
     }
 
     /// What the tensors are known by.
     pub fn identities(&self) -> Vec<Identity> {
         self.tensors.iter().map(|tensor| tensor.identity.clone()).collect()
+    }
+
+    /// The formats that it has figures of, each once.
+    pub fn formats(&self) -> Vec<&'static str> {
+        let mut formats: Vec<&str> = Vec::new();
+        for metric in self.tensors.iter().flat_map(|tensor| tensor.values.keys()) {
+            formats.extend(metric.format().filter(|format| !formats.contains(format)));
+        }
+        formats
+    }
+
+    /// A tensor that another one cannot be told from: what it is called.
+    pub fn ambiguous(&self) -> Option<&Identity> {
+        let mut known = BTreeSet::new();
+        self.tensors.iter().map(|tensor| &tensor.identity).find(|identity| !known.insert(*identity))
     }
 
     /// The first option that differs, with both values.
@@ -97,40 +113,59 @@ pub(super) fn options(all: &Value) -> BTreeMap<&'static str, Value> {
 
 fn figures(tensor: &Value) -> Option<Figures> {
     let mut values = BTreeMap::new();
-    take(&mut values, tensor, None);
+    take(&mut values, tensor, None)?;
     for cell in tensor["formats"].as_array()? {
         let format = name_of(&find_any(cell["format"].as_str()?).ok()?);
-        take(&mut values, cell, Some(format));
+        take(&mut values, cell, Some(format))?;
     }
-    let shape = tensor["shape"].as_array().map(|shape| shape.iter().filter_map(Value::as_u64).collect());
+    described(tensor, values)
+}
+
+/// The figures of a tensor, with what it is under the names that reports and baselines share. `None` if one of the
+/// fields has another type.
+pub(super) fn described(tensor: &Value, values: BTreeMap<Metric, Option<f64>>) -> Option<Figures> {
+    fn optional<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Option<T>> {
+        if value.is_null() { Some(None) } else { read(value).map(Some) }
+    }
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let extents = |value: &Value| value.as_array()?.iter().map(Value::as_u64).collect();
     Some(Figures {
         identity: Identity {
-            name: tensor["name"].as_str()?.to_owned(),
-            step: tensor["step"].as_u64(),
-            rank: tensor["rank"].as_u64(),
+            name: text(&tensor["name"])?,
+            step: optional(&tensor["step"], Value::as_u64)?,
+            rank: optional(&tensor["rank"], Value::as_u64)?,
         },
-        shape,
-        dtype: tensor["dtype"].as_str().map(str::to_owned),
-        digest: None,
+        shape: optional(&tensor["shape"], extents)?,
+        dtype: optional(&tensor["dtype"], text)?,
+        digest: optional(&tensor["xxh3_128"], text)?,
         values,
     })
 }
 
-/// Takes every figure that has a name among the metrics.
-pub(super) fn take(values: &mut BTreeMap<Metric, Option<f64>>, fields: &Value, format: Option<&'static str>) {
-    for (name, value) in fields.as_object().into_iter().flatten() {
+/// Takes every figure that has a name among the metrics. `None` if one of them is no figure.
+pub(super) fn take(
+    values: &mut BTreeMap<Metric, Option<f64>>,
+    fields: &Value,
+    format: Option<&'static str>,
+) -> Option<()> {
+    for (name, value) in fields.as_object()? {
         if let Some(metric) = Metric::find(name, format) {
-            values.insert(metric, number(value));
+            values.insert(metric, number(value)?);
         }
     }
+    Some(())
 }
 
-/// A number as reports write it: NaN and Inf as strings, undefined as `null`.
-fn number(value: &Value) -> Option<f64> {
-    match value.as_str() {
-        Some("inf") => Some(f64::INFINITY),
-        Some("-inf") => Some(f64::NEG_INFINITY),
-        Some(_) => None,
-        None => value.as_f64(),
+/// A figure as reports write it: NaN and Inf as strings, undefined as `null`. `None` if it is something else.
+fn number(value: &Value) -> Option<Option<f64>> {
+    match value {
+        Value::Null => Some(None),
+        Value::String(text) => match text.as_str() {
+            "inf" => Some(Some(f64::INFINITY)),
+            "-inf" => Some(Some(f64::NEG_INFINITY)),
+            "nan" => Some(None),
+            _ => None,
+        },
+        _ => value.as_f64().map(Some),
     }
 }

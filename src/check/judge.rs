@@ -1,9 +1,10 @@
 //! Finished figures against rules and a baseline → what holds and what does not.
 
 use super::figures::{Figures, Snapshot};
+use super::limit::Relation;
 use super::metric::Metric;
 use super::pairing::{Identity, Pairing};
-use super::predicate::{Comparison, Predicate, Relation};
+use super::predicate::{Comparison, Predicate};
 use super::rules::{Rule, Rules, Severity};
 
 /// What came of one demand on one tensor.
@@ -296,6 +297,11 @@ fn compare(
     let baseline = baseline.unwrap_or(0.0);
     let bound = limit.value(baseline);
     compared.limit = Some(bound);
+    if !limit.is_meaningful(baseline) {
+        compared.holds = None;
+        let doubt = format!("the limit of {metric} is no finite number, with {baseline:?} in the baseline");
+        return (compared, Some(doubt));
+    }
     compared.holds = Some(relation.holds(value, bound));
     if relative {
         // As far on the other side of the baseline as the limit is on this.

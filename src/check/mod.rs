@@ -6,6 +6,7 @@
 pub mod baseline;
 pub mod figures;
 pub mod judge;
+pub mod limit;
 pub mod metric;
 pub mod pairing;
 pub mod predicate;

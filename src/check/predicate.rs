@@ -9,6 +9,7 @@
 //! factor     = number [ unit ] | "baseline" | "-" factor | "(" limit ")"
 //! ```
 
+use super::limit::{Limit, RELATIONS, Relation};
 use super::metric::{Metric, is_unit};
 
 /// A demand on the figures of a tensor.
@@ -33,89 +34,6 @@ pub struct Comparison {
     pub limit: Limit,
     /// As written.
     pub text: String,
-}
-
-/// How a figure and its limit compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
-    /// `<=`
-    AtMost,
-    /// `<`
-    Below,
-    /// `>=`
-    AtLeast,
-    /// `>`
-    Above,
-    /// `==`
-    Equal,
-    /// `!=`
-    Unequal,
-}
-
-const RELATIONS: &[(&str, Relation)] = &[
-    ("<=", Relation::AtMost),
-    (">=", Relation::AtLeast),
-    ("==", Relation::Equal),
-    ("!=", Relation::Unequal),
-    ("<", Relation::Below),
-    (">", Relation::Above),
-];
-
-impl Relation {
-    /// Whether `figure` keeps to `limit`.
-    pub fn holds(self, figure: f64, limit: f64) -> bool {
-        match self {
-            Self::AtMost => figure <= limit,
-            Self::Below => figure < limit,
-            Self::AtLeast => figure >= limit,
-            Self::Above => figure > limit,
-            Self::Equal => figure == limit,
-            Self::Unequal => figure != limit,
-        }
-    }
-}
-
-/// A limit, which may follow from the baseline's figure.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Limit {
-    /// A number.
-    Number(f64),
-    /// The same figure of the same tensor in the baseline.
-    Baseline,
-    /// The negative of another.
-    Minus(Box<Limit>),
-    /// Two joined by `+`, `-`, `*` or `/`.
-    Join(Box<Limit>, char, Box<Limit>),
-}
-
-impl Limit {
-    /// Its value, given the baseline's figure.
-    pub fn value(&self, baseline: f64) -> f64 {
-        match self {
-            Self::Number(number) => *number,
-            Self::Baseline => baseline,
-            Self::Minus(limit) => -limit.value(baseline),
-            Self::Join(a, operator, b) => {
-                let (a, b) = (a.value(baseline), b.value(baseline));
-                match operator {
-                    '+' => a + b,
-                    '-' => a - b,
-                    '*' => a * b,
-                    _ => a / b,
-                }
-            }
-        }
-    }
-
-    /// Whether it follows from the baseline.
-    pub fn is_relative(&self) -> bool {
-        match self {
-            Self::Number(_) => false,
-            Self::Baseline => true,
-            Self::Minus(limit) => limit.is_relative(),
-            Self::Join(a, _, b) => a.is_relative() || b.is_relative(),
-        }
-    }
 }
 
 /// Why a text is no predicate, and where: at this byte.
@@ -253,7 +171,12 @@ impl<'t> Parser<'t> {
         let Some((_, relation)) = RELATIONS.iter().find(|(symbol, _)| self.takes(symbol)) else {
             return Err(self.expected("<=, <, >=, >, == or !="));
         };
+        self.skip_space();
+        let at = self.at;
         let limit = self.limit(&metric)?;
+        if !limit.is_relative() && !limit.is_meaningful(0.0) {
+            return self.error(at, "the limit is not a finite number");
+        }
         let text = self.text[start..self.at].trim_end().to_owned();
         Ok(Predicate::Compare(Comparison { metric, relation: *relation, limit, text }))
     }
@@ -285,9 +208,13 @@ impl<'t> Parser<'t> {
         if self.takes_word("baseline") {
             return Ok(Limit::Baseline);
         }
+        let at = self.at;
         let Some(number) = self.number() else {
             return Err(self.expected("a number or 'baseline'"));
         };
+        if number.is_infinite() {
+            return self.error(at, "the number is too large");
+        }
         let unit = match self.peek() {
             Some('%') => "%",
             _ => Some(self.word()).filter(|word| is_unit(word)).unwrap_or(""),
@@ -382,6 +309,8 @@ mod tests {
         );
         assert_eq!(error("amax = 1"), (5, "expected <=, <, >=, >, == or !=, found '='".into()));
         assert_eq!(error("amax <= "), (8, "expected a number or 'baseline', found the end".into()));
+        assert_eq!(error("amax <= 1 / 0"), (8, "the limit is not a finite number".into()));
+        assert_eq!(error("amax <= baseline + 1e999"), (19, "the number is too large".into()));
         assert_eq!(error("(amax <= 1"), (10, "expected ')', found the end".into()));
         assert_eq!(error("amax <= 1 amin"), (10, "expected 'and', 'or' or the end, found 'amin'".into()));
         assert_eq!(

@@ -163,13 +163,9 @@ impl Rules {
     /// What holds without rules: no figure that matters may be worse than the baseline's by more than a tenth and 0.05
     /// percent of the values, or 1 dB; and there may be no more NaN and Inf.
     pub fn keep_to(baseline: &Snapshot) -> Self {
-        let mut formats: Vec<&str> = Vec::new();
-        for metric in baseline.tensors.iter().flat_map(|tensor| tensor.values.keys()) {
-            formats.extend(metric.format().filter(|format| !formats.contains(format)));
-        }
         let counts = TENSOR_METRICS.iter().filter(|name| **name == "nan" || name.ends_with("_inf"));
         let mut demands: Vec<String> = counts.map(|name| format!("{name} <= baseline")).collect();
-        for format in formats {
+        for format in baseline.formats() {
             demands.push(format!("underflow_pct.{format} <= baseline * 1.1 + 0.05"));
             demands.push(format!("overflow_pct.{format} <= baseline * 1.1 + 0.05"));
             demands.push(format!("sqnr_db.{format} >= baseline - 1"));

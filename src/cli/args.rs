@@ -10,7 +10,7 @@ use crate::cast::profile::{PROFILES, Profile};
 use crate::cast::{OVERFLOWS, Overflow, ROUNDINGS, Rounding};
 use crate::format::table::{BLOCK_FORMATS, FORMATS};
 use crate::format::{self, FormatSpec, Named};
-use crate::report::OUTPUTS;
+use crate::report::{Needs, save};
 use crate::scaler::fp8::find_format;
 
 /// What FP16, BF16, FP8, FP6 and FP4 would do to the gradients, activations and weights that a training
@@ -48,6 +48,9 @@ pub(super) enum Command {
     Verify(super::verify::VerifyArgs),
 }
 
+/// The formats of casts, if none are asked for.
+pub(super) const DEFAULT_FORMATS: &str = "float16,bfloat16,e5m2,e4m3fn,e3m2fn,e2m3fn,e2m1fn";
+
 /// Which casts.
 #[derive(Args)]
 #[command(next_help_heading = "Casts")]
@@ -60,7 +63,7 @@ pub(super) struct CastArgs {
         value_delimiter = ',',
         value_parser = any_format_name,
         long_help = formats_help(),
-        default_value = "float16,bfloat16,e5m2,e4m3fn,e3m2fn,e2m3fn,e2m1fn"
+        default_value = DEFAULT_FORMATS
     )]
     pub(super) formats: Vec<Named>,
     /// Multiply every value by this before the cast, as a loss scale does (65536 or 2^16)
@@ -100,7 +103,7 @@ pub(super) struct OutputArgs {
     #[arg(long)]
     pub(super) csv: bool,
     /// Also save the report here; the extension says what as (repeatable)
-    #[arg(long, value_name = "FILE", long_help = save_help())]
+    #[arg(long, value_name = "FILE", long_help = save_help(&[Needs::Picture]))]
     pub(super) save: Vec<PathBuf>,
     /// Rows to show of long tables, 0 for all
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -250,8 +253,10 @@ fn profile_help() -> String {
     format!("Cast as a software stack does; --overflow and --rounding overrule it:{stacks}")
 }
 
-fn save_help() -> String {
+/// What `--save` can write of a report that has these. Most have a picture; a command of which that is not so says it
+/// by `mut_arg`.
+pub(super) fn save_help(has: &[Needs]) -> String {
     let kinds: Vec<String> =
-        OUTPUTS.iter().map(|output| format!("  .{:<5} {}", output.extension, output.about)).collect();
+        save::kinds(has).map(|output| format!("  .{:<5} {}", output.extension, output.about)).collect();
     format!("Also save the report here; the extension says what as (repeatable):\n{}", kinds.join("\n"))
 }

@@ -83,6 +83,7 @@ pub(super) fn run(args: AutocastArgs) -> Result<Outcome> {
     let output = OutputArgs { top: args.top, ..args.output.into() };
     let quiet = output.quiet;
     let outputs = Outputs::without_pictures(output)?;
+    outputs.keep_apart(None, args.trace.as_slice())?;
     let Some(path) = args.trace else {
         let report = ListReport::new(args.list.flatten().as_deref());
         outputs.write(&report, ListReport::terminal)?;

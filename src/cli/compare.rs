@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 
 use super::Outcome;
-use super::args::{OutputArgs, choices, named};
+use super::args::{OutputArgs, choices, named, save_help};
 use super::input_args::InputArgs;
 use super::inputs::{Inputs, Selected};
 use super::output::{Outputs, complain_of_all};
@@ -14,6 +14,7 @@ use super::progress::Progress;
 use crate::check::pairing::{Identity, Pairing, Rename};
 use crate::error::{Error, Result, escape};
 use crate::pipeline::{self, Task};
+use crate::report::Needs;
 use crate::report::compare::{Alone, CompareReport, Options, Reshaped, Row, SORTS, Side, Sort};
 use crate::stats::pair::Tolerance;
 use crate::stats::{PairAccumulator, PairPlan};
@@ -25,7 +26,8 @@ use crate::stats::{PairAccumulator, PairPlan};
     override_usage = "amp-inspect compare [OPTIONS] REFERENCE OTHER",
     before_help = "Example:\n  amp-inspect compare fp32.safetensors bf16.safetensors --save errors.png\n  \
                    amp-inspect compare jax/ torch.pt --map '^block_(\\d+)/(\\w+)=h.$1.$2'",
-    after_help = DEFINITIONS
+    after_help = DEFINITIONS,
+    mut_arg("save", |save| save.long_help(save_help(&[Needs::Picture, Needs::Verdicts])))
 )]
 pub(super) struct CompareArgs {
     #[command(flatten)]
@@ -100,6 +102,7 @@ pub(super) fn run(args: CompareArgs) -> Result<Outcome> {
         return Err(Error::new(format!("{what} ({given} given)")));
     };
     let outputs = Outputs::with_verdicts_and_picture(output)?;
+    outputs.keep_apart(None, &input.paths)?;
     let side = |path| Inputs::open(InputArgs { paths: vec![path], ..input.clone() });
     let inputs = [side(reference.clone()), side(other.clone())];
     let (mut notices, mut problems) = (Vec::new(), Vec::new());

@@ -61,6 +61,7 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     let threads = super::threads(output.threads);
     let quiet = output.quiet;
     let outputs = Outputs::prepare(output)?;
+    outputs.keep_apart(None, &input.paths)?;
     let targets = cast.targets();
     let plan = StatsPlan::new(targets.iter().filter_map(Target::plain).copied().collect());
     let block_plans: Vec<BlockPlan> = targets.iter().filter_map(Target::block).copied().collect();

@@ -25,6 +25,7 @@ pub(super) struct LsArgs {
 pub(super) fn run(args: LsArgs) -> Result<Outcome> {
     let LsArgs { input, output } = args;
     let outputs = Outputs::without_pictures(output.into())?;
+    outputs.keep_apart(None, &input.paths)?;
     let inputs = Inputs::open(input);
     let unscale = inputs.filters().unscale.unwrap_or(1.0);
     let notices: Vec<String> = inputs.notices.iter().cloned().chain(inputs.other_scales(unscale)).collect();

@@ -155,6 +155,7 @@ pub(super) fn run(args: MemoryArgs) -> Result<Outcome> {
     let model = model.as_ref().map(|model| (model, args.recompute));
     let quiet = args.output.quiet;
     let outputs = Outputs::without_pictures(args.output.into())?;
+    outputs.keep_apart(None, &args.from)?;
     let mut read = Read::default();
     let parameters = match args.params {
         Some(parameters) => parameters,

@@ -1,10 +1,11 @@
 //! Where results and talk go: standard output, standard error, and the files asked for.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
 
 use super::args::OutputArgs;
 use crate::error::{Error, Result};
-use crate::report::save::Target;
+use crate::report::save::{self, Target};
 use crate::report::style::{Paint, View};
 use crate::report::{Needs, Report};
 
@@ -40,7 +41,16 @@ impl Outputs {
 
     fn reserve(args: OutputArgs, has: &[Needs]) -> Result<Self> {
         let targets = args.save.iter().map(|path| Target::reserve(path, has)).collect::<Result<_>>()?;
-        Ok(Self { args, targets })
+        let outputs = Self { args, targets };
+        outputs.keep_apart(None, &[] as &[&Path])?;
+        Ok(outputs)
+    }
+
+    /// Makes sure that no file to save, nor what the command writes besides, is what it reads.
+    pub(super) fn keep_apart(&self, besides: Option<&Path>, read: &[impl AsRef<Path>]) -> Result<()> {
+        let written: Vec<&Path> =
+            besides.into_iter().chain(self.args.save.iter().map(AsRef::as_ref)).collect();
+        save::keep_apart(&written, &read.iter().map(AsRef::as_ref).collect::<Vec<_>>())
     }
 
     /// Says what is to be said beside the result, unless told to be quiet.

@@ -139,7 +139,7 @@ pub const OUTPUTS: &[Output] = &[
     },
     Output {
         extension: "xml",
-        about: "the verdicts, as JUnit XML (compare, check)",
+        about: "the verdicts, as JUnit XML",
         needs: Needs::Verdicts,
         render: |report, out| report.junit(out),
     },

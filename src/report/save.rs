@@ -65,6 +65,42 @@ impl Target {
     }
 }
 
+/// Makes sure that each of these files is written for one purpose, and that none of those that are read is
+/// replaced.
+///
+/// # Errors
+/// Two of `written`, or one of them and one of `read`, are the same file, whatever they are called.
+pub fn keep_apart(written: &[&Path], read: &[&Path]) -> Result<()> {
+    let written: Vec<(&Path, PathBuf)> = written.iter().map(|path| (*path, resolved(path))).collect();
+    let read: Vec<PathBuf> = read.iter().map(|path| resolved(path)).collect();
+    for (number, (path, file)) in written.iter().enumerate() {
+        if read.contains(file) {
+            return Err(Error::new("cannot save: it is an input, which would be lost").in_file(path));
+        }
+        if written[..number].iter().any(|(_, other)| other == file) {
+            return Err(Error::new("cannot save: it is named for two outputs").in_file(path));
+        }
+    }
+    Ok(())
+}
+
+/// Where a path leads, whether there is a file already or not.
+fn resolved(path: &Path) -> PathBuf {
+    let to_be = || Some(folder(path).canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(to_be).unwrap_or_else(|| path.to_owned())
+}
+
+/// Makes sure that [`replace`] can write a file.
+///
+/// # Errors
+/// The folder cannot be written, or is what the path names.
+pub fn writable(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        return Err(Error::new("cannot save: it is a directory").in_file(path));
+    }
+    temporary(&path.canonicalize().unwrap_or_else(|_| path.to_owned())).map(drop)
+}
+
 /// Writes a file that is no report, whole or not at all.
 ///
 /// # Errors
@@ -80,16 +116,21 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// A file in the same folder.
 fn temporary(path: &Path) -> Result<NamedTempFile> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
     let mut builder = tempfile::Builder::new();
     builder.prefix(".amp-inspect-");
     // Temporary files are private by default; a saved report is an ordinary file under the umask.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder).map_err(|error| Error::io("cannot save", &error).in_file(path))
+    builder.tempfile_in(folder(path)).map_err(|error| Error::io("cannot save", &error).in_file(path))
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The kinds of file that can be saved of a report that has these.
+pub fn kinds(has: &[Needs]) -> impl Iterator<Item = &'static Output> {
+    OUTPUTS.iter().filter(move |output| meets(output.needs, has))
 }
 
 fn meets(needs: Needs, has: &[Needs]) -> bool {
@@ -98,6 +139,5 @@ fn meets(needs: Needs, has: &[Needs]) -> bool {
 
 /// The extensions that can be asked for.
 fn extensions(has: &[Needs]) -> String {
-    let wanted = OUTPUTS.iter().filter(|output| meets(output.needs, has));
-    wanted.map(|output| format!(".{}", output.extension)).collect::<Vec<_>>().join(", ")
+    kinds(has).map(|output| format!(".{}", output.extension)).collect::<Vec<_>>().join(", ")
 }

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::TypedValueParser;
 
-use super::super::args::{CastArgs, OutputArgs, named};
+use super::super::args::{CastArgs, OutputArgs, named, save_help};
 use super::super::input_args::InputArgs;
 use crate::check::metric::{FORMAT_METRICS, TENSOR_METRICS};
 use crate::check::rules::Severity;
+use crate::report::Needs;
 
 /// Fails where a dump breaks rules, or is worse than a baseline: underflow, overflow, SQNR, NaN, and any other figure
 /// of `histogram`, for each tensor
@@ -17,7 +18,8 @@ use crate::check::rules::Severity;
     before_help = "Example:\n  amp-inspect check grads.safetensors --rules rules.toml --save junit.xml\n  \
                    amp-inspect check grads.safetensors --baseline base.json --update-baseline\n  \
                    amp-inspect check grads.safetensors --baseline base.json",
-    after_help = definitions()
+    after_help = definitions(),
+    mut_arg("save", |save| save.long_help(save_help(&[Needs::Verdicts])))
 )]
 pub(in crate::cli) struct CheckArgs {
     #[command(flatten)]
@@ -28,7 +30,7 @@ pub(in crate::cli) struct CheckArgs {
     /// Figures as they were. Without --rules no tensor may be worse
     #[arg(long, value_name = "FILE", help_heading = "Check")]
     pub(super) baseline: Option<PathBuf>,
-    /// Write the baseline in place of checking
+    /// Write the baseline in place of checking; with --tensor and the like only that of these tensors
     #[arg(long, requires = "baseline", help_heading = "Check")]
     pub(super) update_baseline: bool,
     /// Fail also where a figure is better than the baseline by more than the tolerance
@@ -83,7 +85,8 @@ Rules, of which the first whose pattern matches is a tensor's:
   changed = \"error\"             # another shape or type
 
 A check joins comparisons by 'and' and 'or', with brackets; a limit is made of
-numbers and 'baseline', the same figure there, by + - * /:
+numbers and 'baseline', the same figure there, by + - * /. It has to come out
+finite, unless the figure in the baseline is infinite itself:
   sqnr_db.e4m3fn >= 25 dB or underflow_pct.e4m3fn <= baseline * 1.1 + 0.05
 
 Figures of the stored values:
@@ -94,7 +97,8 @@ Figures of a format, named after a dot:
 Without rules: NaN and Inf no more, underflow_pct and overflow_pct at most
 baseline * 1.1 + 0.05, sqnr_db at least baseline - 1.
 
-PATH may also be one report that 'histogram --json' wrote.
+PATH may also be one report that 'histogram --json' wrote: its figures are what
+they are, so that options of the cast are refused.
 In GitHub Actions findings become annotations and the job's summary.
 
 Exit code: 0 passed; 1 something fails; 2 wrong usage, something could not be

@@ -116,16 +116,22 @@ pub(super) fn update_command() -> String {
             format!("'{}'", argument.replace('\'', "'\\''"))
         }
     };
+    let typed: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    // After `--` there are only paths.
+    let options = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
+    let (options, paths) = typed.split_at(options);
     let mut words = vec!["amp-inspect".to_owned()];
-    let mut typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    while let Some(word) = typed.next() {
+    let mut options = options.iter();
+    while let Some(word) = options.next() {
         let name = word.split('=').next().unwrap_or_default();
         if IDLE.0.contains(&word.as_str()) {
-            typed.next();
+            options.next();
         } else if !IDLE.0.contains(&name) && !IDLE.1.contains(&name) {
-            words.push(quote(&word));
+            words.push(quote(word));
         }
     }
     words.push("--update-baseline".into());
+    words.extend(paths.iter().map(|word| quote(word)));
     words.join(" ")
 }

@@ -1,13 +1,9 @@
-//! The figures to check: of dumps, or of a report that was made before.
-
-use std::path::Path;
-
-use serde_json::Value;
+//! The figures to check.
 
 use super::super::inputs::{Inputs, Selected, require};
 use super::super::output::Outputs;
 use super::super::progress::Progress;
-use super::CheckArgs;
+use super::{CheckArgs, recorded};
 use crate::cast::Target;
 use crate::cast::block::BlockPlan;
 use crate::check::figures::Snapshot;
@@ -16,9 +12,6 @@ use crate::pipeline;
 use crate::report::Report as _;
 use crate::report::histogram::{HistogramReport, Input};
 use crate::stats::{StatsPlan, TensorAccumulator, WithDigest};
-
-/// Longest report that is read.
-const LONGEST: u64 = 1 << 30;
 
 /// Figures, and what is to be said about them.
 pub(super) struct Measured {
@@ -30,13 +23,11 @@ pub(super) struct Measured {
 /// The figures of what was typed.
 pub(super) fn snapshot(args: &CheckArgs, outputs: &Outputs) -> Result<Measured> {
     if let [path] = args.input.paths.as_slice()
-        && let Some(report) = report_at(path)
+        && let Some(report) = recorded::report_at(path)
     {
-        let snapshot = Snapshot::from_report(&report).map_err(|error| error.in_file(path))?;
-        if snapshot.tensors.is_empty() {
-            return Err(Error::new("has no tensors").in_file(path));
-        }
-        return Ok(Measured { snapshot, notices: Vec::new(), problems: Vec::new() });
+        let measured = recorded::measured(args, &report).map_err(|error| error.in_file(path))?;
+        outputs.notices(&measured.notices);
+        return Ok(measured);
     }
     let threads = super::super::threads(args.output.threads);
     let targets = args.cast.targets();
@@ -115,15 +106,4 @@ pub(super) fn snapshot(args: &CheckArgs, outputs: &Outputs) -> Result<Measured> 
         tensor.digest = Some(digest);
     }
     Ok(Measured { snapshot, notices, problems })
-}
-
-/// The JSON at this path, if it is a report of `histogram`.
-fn report_at(path: &Path) -> Option<Value> {
-    let named_so = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    let length = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
-    if !named_so || length > LONGEST {
-        return None;
-    }
-    let report: Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
-    (report["tool"]["name"] == "amp-inspect").then_some(report)
 }

@@ -3,6 +3,8 @@
 mod args;
 mod ci;
 mod measure;
+mod recorded;
+mod update;
 
 use std::path::Path;
 
@@ -10,34 +12,41 @@ pub(super) use args::CheckArgs;
 pub(super) use ci::{InitCiArgs, init_ci};
 
 use super::Outcome;
-use super::args::CastArgs;
+use super::args::{CastArgs, DEFAULT_FORMATS};
 use super::output::{Outputs, complain_of_all};
 use crate::check::baseline;
 use crate::check::figures::Snapshot;
 use crate::check::judge::judge;
+use crate::check::metric::name_of;
 use crate::check::rules::{Rules, Severity};
-use crate::error::{Error, Result, escape};
+use crate::error::{Error, Result};
 use crate::format::find_any;
 use crate::report::check::{CheckReport, Options, Verdict};
-use crate::report::number::plural;
-use crate::report::save;
 
 pub(super) fn run(mut args: CheckArgs) -> Result<Outcome> {
     if args.rules.is_none() && args.baseline.is_none() {
         return Err(Error::new("there is nothing to check against: give --rules, --baseline or both"));
     }
     let outputs = Outputs::with_verdicts(args.output.clone())?;
+    let (updated, kept) = match args.update_baseline {
+        true => (args.baseline.clone(), None),
+        false => (None, args.baseline.clone()),
+    };
+    let read_from: Vec<_> = args.input.paths.iter().chain(&args.rules).chain(&kept).collect();
+    outputs.keep_apart(updated.as_deref(), &read_from)?;
     let rules = args
         .rules
         .as_deref()
         .map(|path| read(path).and_then(|text| Rules::parse(&text)).map_err(|error| error.in_file(path)));
     let rules = rules.transpose()?;
-    let mut baseline = match &args.baseline {
-        Some(path) if !args.update_baseline => {
-            Some(read(path).and_then(|text| baseline::read(&text)).map_err(|error| error.in_file(path))?)
-        }
-        _ => None,
-    };
+    if let Some(path) = updated {
+        return update::run(args, &path, rules.as_ref(), &outputs);
+    }
+    let baseline = args
+        .baseline
+        .as_deref()
+        .map(|path| read(path).and_then(|text| baseline::read(&text)).map_err(|error| error.in_file(path)));
+    let mut baseline = baseline.transpose()?;
     if let Some(baseline) = &mut baseline {
         baseline.tensors.retain(|tensor| args.input.wants(&tensor.identity));
     }
@@ -49,11 +58,15 @@ pub(super) fn run(mut args: CheckArgs) -> Result<Outcome> {
         ))
         .in_file(args.rules.clone().unwrap_or_default()));
     }
-    add_formats(&mut args.cast, rules.as_ref(), baseline.as_ref())?;
-    let measured = measure::snapshot(&args, &outputs)?;
-    if let (true, Some(path)) = (args.update_baseline, &args.baseline) {
-        return update(path, &measured);
+    let needed = needed_formats(rules.as_ref(), baseline.as_ref());
+    let asked = asked_formats(&args.cast);
+    if let Some(idle) = asked.iter().flatten().find(|format| !needed.contains(format)) {
+        return Err(Error::new(format!(
+            "--formats {idle}: neither the rules nor the baseline have a figure of it"
+        )));
     }
+    set_formats(&mut args.cast, needed)?;
+    let measured = measure::snapshot(&args, &outputs)?;
     if let (Some(baseline), Some(path)) = (&baseline, &args.baseline)
         && let Some(other) = measured.snapshot.other_option(baseline)
     {
@@ -87,50 +100,29 @@ fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|error| Error::io("cannot read", &error))
 }
 
-/// The formats that figures are needed of: those of the rules and the baseline, or else those asked for.
-fn add_formats(cast: &mut CastArgs, rules: Option<&Rules>, baseline: Option<&Snapshot>) -> Result<()> {
+/// The formats that the rules and the baseline have figures of.
+fn needed_formats(rules: Option<&Rules>, baseline: Option<&Snapshot>) -> Vec<&'static str> {
     let mut needed = rules.map(Rules::formats).unwrap_or_default();
-    let figures =
-        baseline.into_iter().flat_map(|baseline| &baseline.tensors).flat_map(|tensor| tensor.values.keys());
-    for format in figures.filter_map(|metric| metric.format()) {
+    for format in baseline.into_iter().flat_map(Snapshot::formats) {
         if !needed.contains(&format) {
             needed.push(format);
         }
     }
-    if !needed.is_empty() {
-        cast.formats = needed.into_iter().map(find_any).collect::<Result<_>>()?;
-    }
-    Ok(())
+    needed
 }
 
-/// Writes the baseline and says what it changes.
-fn update(path: &Path, measured: &measure::Measured) -> Result<Outcome> {
-    if let Some((last, others)) = measured.problems.split_last() {
-        complain_of_all(others.iter());
-        complain_of_all([last].into_iter());
-        return Err(
-            Error::new("is left as it was: what could not be read would be missing in it").in_file(path)
-        );
+/// The formats that were typed, if they are not those that there are without typing.
+fn asked_formats(cast: &CastArgs) -> Option<Vec<&'static str>> {
+    let names: Vec<&str> = cast.formats.iter().map(name_of).collect();
+    (names.join(",") != DEFAULT_FORMATS).then_some(names)
+}
+
+/// Casts to these formats, if there are any, in place of those of the command line.
+fn set_formats(cast: &mut CastArgs, formats: Vec<&str>) -> Result<()> {
+    if !formats.is_empty() {
+        cast.formats = formats.into_iter().map(find_any).collect::<Result<_>>()?;
     }
-    let before = read(path).ok().and_then(|text| baseline::read(&text).ok());
-    save::replace(path, baseline::write(&measured.snapshot).as_bytes())?;
-    let now = &measured.snapshot;
-    let tensors = plural(now.tensors.len() as u64, "tensor");
-    let changes = match before {
-        None => "new".to_owned(),
-        Some(before) => {
-            let pairing = crate::check::pairing::Pairing::new(&now.identities(), &before.identities());
-            let changed =
-                |&&(new, old): &&(usize, usize)| now.tensors[new].values != before.tensors[old].values;
-            let changed = pairing.pairs.iter().filter(changed).count();
-            format!("{changed} changed, {} new, {} gone", pairing.only_first.len(), pairing.only_second.len())
-        }
-    };
-    super::output::print(&format!(
-        "{}: baseline of {tensors} ({changes})",
-        escape(&path.display().to_string())
-    ))?;
-    Ok(Outcome::Done)
+    Ok(())
 }
 
 fn options(args: &CheckArgs) -> Options {

@@ -21,6 +21,7 @@ use crate::scaler::fp8::{AMAX_ALGOS, FORMATS, Recipe, Settings};
 pub(super) fn run(args: Fp8Args) -> Result<Outcome> {
     let threads = super::threads(args.output.threads);
     let outputs = Outputs::prepare(args.output.clone())?;
+    outputs.keep_apart(None, &args.input.paths)?;
     let plan = plan(&args);
     let mut report = Fp8Report::new(&plan.recipes, options(&args));
     let roles = args.roles.roles();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::super::args::{OutputArgs, choices, named};
+use super::super::args::{OutputArgs, choices, named, save_help};
 use super::super::fp8::RoleArgs;
 use super::super::input_args::InputArgs;
 use crate::recommend::{Bounds, CANDIDATES, Candidate, find};
@@ -16,7 +16,8 @@ use crate::report::recommend::By;
 #[command(
     before_help = "Example:\n  amp-inspect recommend grads.safetensors --config formats.json\n  \
                    amp-inspect recommend run/ --min-sqnr 30 --by layer",
-    after_help = DEFINITIONS
+    after_help = DEFINITIONS,
+    mut_arg("save", |save| save.long_help(save_help(&[])))
 )]
 pub(in crate::cli) struct RecommendArgs {
     #[command(flatten)]

@@ -22,6 +22,7 @@ use crate::report::save::Target;
 pub(super) fn run(args: RecommendArgs) -> Result<Outcome> {
     let threads = super::threads(args.output.threads);
     let outputs = Outputs::without_pictures(args.output.clone())?;
+    outputs.keep_apart(args.config.as_deref(), &args.input.paths)?;
     let config = args.config.as_deref().map(reserve).transpose()?;
     let (candidates, bounds, options, roles) =
         (args.candidates(), args.bounds(), options(&args), args.roles.roles());

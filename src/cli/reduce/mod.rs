@@ -24,6 +24,7 @@ pub(super) fn run(args: ReduceArgs) -> Result<Outcome> {
     let ReduceArgs { input, output, .. } = args;
     let (quiet, threads) = (output.quiet, threads(output.threads));
     let outputs = Outputs::prepare(output)?;
+    outputs.keep_apart(None, &input.paths)?;
     let fsdp = args.fsdp.map(|Fsdp { param, reduce, buffer }| [param, reduce, buffer]);
     let plan = ReducePlan::new(&args.formats, &args.algorithms, &args.accumulate, &args.divide, fsdp)?;
     let inputs = Inputs::open(input);

@@ -27,6 +27,7 @@ pub(super) fn run(args: SimulateArgs) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let outputs = Outputs::prepare(args.output.clone())?;
+    outputs.keep_apart(None, &args.paths)?;
     let mut setups = setups(&args)?;
     let record::Read { trace, record, mut notices, problems } = record::read(&args)?;
     notices.extend(leave_out(&mut setups, &trace)?);

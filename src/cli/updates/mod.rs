@@ -18,6 +18,9 @@ use tensors::{Files, Weight};
 
 pub(super) fn run(args: UpdatesArgs) -> Result<Outcome> {
     let outputs = Outputs::prepare(args.output.clone())?;
+    let several = [&args.weights, &args.grads, &args.exp_avg, &args.exp_avg_sq];
+    let read: Vec<_> = several.into_iter().flatten().chain(&args.checkpoint).collect();
+    outputs.keep_apart(None, &read)?;
     let mut formats: Vec<FormatSpec> = Vec::new();
     for format in &args.formats {
         if !formats.contains(format) {

@@ -3,6 +3,7 @@
 //! Source: docs.github.com, "Workflow commands for GitHub Actions": at most 10 annotations of each level a step; `%`,
 //! CR and LF are escaped in a message, `:` and `,` too in a property.
 
+use super::model::shown;
 use super::{CaseRow, CheckReport, Verdict};
 use crate::check::judge::Status;
 use crate::check::rules::Severity;
@@ -17,7 +18,7 @@ impl CheckReport {
         let mut lines = Vec::new();
         let troubles = self.troubles.iter().chain(&self.problems);
         let troubles = troubles.map(|trouble| ("cannot be told".to_owned(), escape(trouble)));
-        let told = |case: &CaseRow| (format!("{}: {}", case.tensor, case.rule), self.sentence(case));
+        let told = |case: &CaseRow| (format!("{}: {}", shown(&case.tensor), case.rule), self.sentence(case));
         let failed = |severity| self.of(Status::Failed, severity).map(told);
         let errors: Vec<_> = failed(Severity::Error).chain(troubles).collect();
         let warnings: Vec<_> = failed(Severity::Warn).collect();

@@ -176,7 +176,7 @@ impl CheckReport {
                 .first()
                 .is_some_and(|first| self.cases.iter().any(|other| number(other) != number(first)))
         };
-        let mut name = escape(&case.tensor);
+        let mut name = escape(shown(&case.tensor));
         if let Some(step) = case.step.filter(|_| several(|case| case.step)) {
             name = format!("{name} (step {step})");
         }
@@ -185,6 +185,11 @@ impl CheckReport {
         }
         name
     }
+}
+
+/// A name that can be seen.
+pub(super) fn shown(name: &str) -> &str {
+    if name.is_empty() { "(no name)" } else { name }
 }
 
 /// Errors first, then warnings, then what cannot be told, then improvements.
