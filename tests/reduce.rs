@@ -495,7 +495,7 @@ fn every_output_is_there_and_fits() {
         }
     }
     // Headings wrap and columns fold, however many there are and however long their names.
-    let ones = vec!["1"; 12].join(",");
+    let ones = ["1"; 12].join(",");
     for divide in ["3e38", "1e-30,3e38", "3.3333333333,7,8,9", &ones] {
         let more = ["--divide", divide, "--formats", "float32,tf32,bfloat16,float16", "--world-size", "1024"];
         let printed = printed(amp_inspect_at(80, &[&["reduce", RANKS, "-q"], &more[..]].concat()));

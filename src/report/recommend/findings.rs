@@ -78,7 +78,7 @@ fn nonfinite(report: &RecommendReport) -> Option<String> {
     };
     (!rows.is_empty()).then(|| {
         format!(
-            "{}{more}, which are left out of the figures: taken is only a format that keeps them.",
+            "{}{more}, which are left out of the figures: only a format that keeps them is taken.",
             names.join(", ")
         )
     })

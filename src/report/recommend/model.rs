@@ -320,7 +320,7 @@ fn because(failures: &[Failure]) -> String {
 fn reason(recommended: Option<&Chosen>, rejected: &[Fails], values: &Census) -> String {
     let fails = rejected.last().map(|fails| format!("{}: {}", fails.format, fails.because));
     match recommended {
-        None if values.is_blank() => "no finite nonzero value beside NaN/Inf: nothing to judge by".to_owned(),
+        None if values.is_blank() => "only NaN/Inf or 0 to judge by".to_owned(),
         None => fails.unwrap_or_else(|| "nothing could be measured".into()),
         Some(_) if values.nonzero == 0 => "no nonzero value: nothing to lose".to_owned(),
         Some(_) => fails.unwrap_or_else(|| "the cheapest will do".into()),
