@@ -341,6 +341,18 @@ fn values_beside_an_inf_or_nan_are_counted() {
     let text = printed(amp_inspect(&["fp8", &bad, "--recipe", "mxfp8:floor,current"]));
     let line = text.lines().find(|line| line.starts_with("mxfp8:floor")).unwrap();
     assert_eq!(line.matches('–').count(), 4, "{text}");
+    let picture = folder.path().join("x.svg");
+    printed(amp_inspect(&[
+        "fp8",
+        &bad,
+        "--recipe",
+        "mxfp8:floor",
+        "--save",
+        picture.to_str().unwrap(),
+        "-q",
+    ]));
+    let picture = std::fs::read_to_string(&picture).unwrap();
+    assert_eq!(picture.lines().filter(|line| *line == "–").count(), 3, "SQNR, underflow, saturated");
     let (report, _) = run(&["fp8", &bad, &whole, "--recipe", "mxfp8:floor"]);
     assert!(report["findings"].to_string().contains("mxfp8:floor 15 of 31"), "{}", report["findings"]);
 }
