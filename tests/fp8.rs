@@ -9,7 +9,7 @@ use std::process::Command;
 use amp_inspect::cast::block::{Factor, TensorScale, block_scale};
 use amp_inspect::format::{find, find_block};
 use amp_inspect::scaler::fp8::{AmaxAlgo, Delayed, Event, Settings, Variant, replay};
-use common::{gunzip, say, testdata};
+use common::{amp_inspect, gunzip, printed, say, testdata};
 use serde_json::Value;
 
 const BIN: &str = env!("CARGO_BIN_EXE_amp-inspect");
@@ -317,6 +317,44 @@ fn odd_tensors_are_cast_as_defined() {
     assert_eq!(cell("one", "block-128x128")["blocks"], 1);
     assert_eq!(cell("scalar", "current")["blocks"], 1);
     assert_eq!(cell("empty", "current")["blocks"], 0);
+}
+
+#[test]
+fn values_beside_an_inf_or_nan_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    // One block of 32 with a NaN, and 15 values that go with it; a row alone of 16 whole ones.
+    let mut values = vec![1.0; 16];
+    let whole = npy(folder.path(), "whole.npy", "16,", &values);
+    values[0] = f32::NAN;
+    let bad = npy(folder.path(), "bad.npy", "16,", &values);
+    let (report, code) = run(&["fp8", &bad, "--recipe", "mxfp8:floor,current"]);
+    assert_eq!(code, 0, "{report}");
+    let row = &report["recipes"][0];
+    assert_eq!(
+        (&row["spoiled"], &row["nonzero_finite"], &row["sqnr_db"]),
+        (&15.into(), &15.into(), &Value::Null)
+    );
+    let said =
+        "Finite nonzero values come back as NaN, since their block holds an Inf or NaN: mxfp8:floor 15 of 15";
+    assert!(report["findings"].to_string().contains(said), "{}", report["findings"]);
+    // In the table nothing is said of values that are not there.
+    let text = printed(amp_inspect(&["fp8", &bad, "--recipe", "mxfp8:floor,current"]));
+    let line = text.lines().find(|line| line.starts_with("mxfp8:floor")).unwrap();
+    assert_eq!(line.matches('–').count(), 4, "{text}");
+    let picture = folder.path().join("x.svg");
+    printed(amp_inspect(&[
+        "fp8",
+        &bad,
+        "--recipe",
+        "mxfp8:floor",
+        "--save",
+        picture.to_str().unwrap(),
+        "-q",
+    ]));
+    let picture = std::fs::read_to_string(&picture).unwrap();
+    assert_eq!(picture.lines().filter(|line| *line == "–").count(), 3, "SQNR, underflow, saturated");
+    let (report, _) = run(&["fp8", &bad, &whole, "--recipe", "mxfp8:floor"]);
+    assert!(report["findings"].to_string().contains("mxfp8:floor 15 of 31"), "{}", report["findings"]);
 }
 
 #[test]

@@ -174,6 +174,31 @@ fn parameters_are_counted_in_files() {
 }
 
 #[test]
+fn what_is_no_parameter_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.safetensors");
+    let write = |header: &str, data: usize| {
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.as_bytes());
+        bytes.resize(bytes.len() + data, 0);
+        std::fs::write(&path, bytes).unwrap();
+    };
+    let from = ["memory", "--from", path.to_str().unwrap(), "--recipe", "fp32"];
+    write(
+        r#"{"w":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},"ids":{"dtype":"I64","shape":[2],"data_offsets":[12,28]},
+            "mask":{"dtype":"BOOL","shape":[2],"data_offsets":[28,30]}}"#,
+        30,
+    );
+    let text = printed(amp_inspect(&from)).replace('\n', " ");
+    assert!(text.contains("3 parameters in 1 tensor of"), "{text}");
+    assert!(text.contains("not counted: 2 integer or boolean tensors (18 B)"), "{text}");
+    write(r#"{"e":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}"#, 0);
+    refused(&from, "the tensors of floating-point numbers have no elements");
+    let text = printed(amp_inspect(&["memory", "--params", "7e9", "--sharding", "fsdp"])).replace('\n', " ");
+    assert!(text.contains("sharding fsdp over 1 rank divides nothing: give --ranks"), "{text}");
+}
+
+#[test]
 fn absurd_numbers_are_refused() {
     let of = |option: &str, more: &[&str]| {
         let output = amp_inspect(&[&["memory", option], more].concat());
@@ -200,6 +225,10 @@ fn absurd_numbers_are_refused() {
     );
     refused(&["memory", "--from", "none.pt"], "none.pt: cannot open the file: no such file or directory");
     assert!(of("--params=7B", &["--recipe", "fp4"]).contains("amp-bf16"));
+    for option in ["--tensor", "--exclude"] {
+        assert!(of("--params=7e9", &[option, "x"]).contains("cannot be used with"), "{option}");
+    }
+    assert!(of("--params=7e9", &["--recompute", "full"]).contains("--hidden"));
 }
 
 #[test]

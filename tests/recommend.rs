@@ -1,6 +1,8 @@
 //! Every recommendation is cast again, element by element, and held against the bounds; so is every refusal.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -9,10 +11,13 @@ use amp_inspect::cast::block::{BlockPlan, cast_block};
 use amp_inspect::cast::{CastPlan, Place};
 use amp_inspect::format::block::BlockShape;
 use amp_inspect::format::{BlockSpec, find_block, pow2};
-use amp_inspect::recommend::{Bounds, CANDIDATES, Cast, Choice, Failure, Measured, choose, find, judge};
+use amp_inspect::recommend::{
+    Bounds, CANDIDATES, Cast, Census, Choice, Failure, Measured, choose, find, judge,
+};
 use amp_inspect::source::open;
 use amp_inspect::stats::blocks::tensor_scale;
 use amp_inspect::stats::{FormatStats, SourceStats};
+use common::{Tensor, write_safetensors};
 use serde_json::Value;
 
 const GPT: &str = "testdata/gpt/grads_step01500.safetensors";
@@ -143,13 +148,14 @@ fn the_cheapest_that_does_at_every_step_is_chosen() {
     let bounds = Bounds::default();
     let (good, bad, worse) =
         (Some(measured(0, 0, 30.0)), Some(measured(5, 0, 30.0)), Some(measured(9, 0, 12.0)));
-    let choice =
-        choose(&bounds, &[vec![good, bad, worse], vec![good, None, good], vec![good; 3], vec![good; 3]]);
+    let steps = [vec![good, bad, worse], vec![good, None, good], vec![good; 3], vec![good; 3]];
+    let candidates: Vec<_> = CANDIDATES.iter().take(4).collect();
+    let choice = choose(&bounds, &Census::default(), &candidates, &steps);
     let first = vec![Failure::Underflow(0.009), Failure::Sqnr(12.0)];
     let wanted = Choice { chosen: Some(2), rejected: vec![(0, first), (1, vec![Failure::NotMeasured])] };
     assert_eq!(choice, wanted);
-    assert_eq!(choose(&bounds, &[vec![bad]]).chosen, None);
-    assert_eq!(choose(&bounds, &[vec![]]).chosen, None);
+    assert_eq!(choose(&bounds, &Census::default(), &candidates, &[vec![bad]]).chosen, None);
+    assert_eq!(choose(&bounds, &Census::default(), &candidates, &[vec![]]).chosen, None);
 }
 
 #[test]
@@ -208,4 +214,67 @@ fn bad_values_are_said() {
     assert_eq!(row("b")["reason"], "no nonzero value: nothing to lose");
     assert_eq!(row("a")["nonfinite"], 1);
     assert_eq!(row("c")["recommended"]["format"], "bfloat16");
+}
+
+fn floats(name: &str, shape: &[u64], values: &[f32]) -> Tensor {
+    (name.to_owned(), shape.to_vec(), values.to_vec())
+}
+
+#[test]
+fn nan_and_inf_are_kept_and_counted() {
+    let nan = f32::NAN;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.safetensors");
+    // All of them are numbers of e2m1.
+    let healthy: Vec<f32> = [1.0, 2.0, 3.0, 6.0].repeat(4);
+    let with = |bad: f32| -> Vec<f32> { std::iter::once(bad).chain(healthy[1..].iter().copied()).collect() };
+    write_safetensors(
+        &path,
+        &[
+            floats("all.weight", &[4], &[nan; 4]),
+            floats("zeros.weight", &[2], &[f32::NEG_INFINITY, 0.0]),
+            floats("nan.weight", &[16], &with(nan)),
+            floats("inf.weight", &[16], &with(f32::INFINITY)),
+            floats("both.weight", &[4], &[nan, f32::INFINITY, 1.0, 2.0]),
+            floats("healthy.weight", &[16], &healthy),
+        ],
+    );
+    let config = folder.path().join("c.json");
+    let (report, code) =
+        run(&["recommend", path.to_str().unwrap(), "--json", "--config", config.to_str().unwrap()]);
+    assert_eq!(code, 0, "{report}");
+    let config: Value = serde_json::from_slice(&std::fs::read(config).unwrap()).unwrap();
+    // nvfp4 has neither, e4m3fn has a NaN and no Inf, e5m2 has both; two of them leave nothing to judge by.
+    for (name, dtype) in [
+        ("all.weight", "float32"),
+        ("zeros.weight", "float32"),
+        ("nan.weight", "e4m3fn"),
+        ("inf.weight", "e5m2"),
+        ("both.weight", "e5m2"),
+        ("healthy.weight", "nvfp4"),
+    ] {
+        assert_eq!(config["dtypes"][name], dtype, "{name}");
+    }
+    let sentences = report["findings"].to_string();
+    for said in ["all.weight has 4 NaN/Inf", "inf.weight has 1 NaN/Inf", "left out of the figures"] {
+        assert!(sentences.contains(said), "{sentences}");
+    }
+    assert!(!report.to_string().contains("nothing to lose"), "{report}");
+}
+
+#[test]
+fn bfloat16_has_the_range_of_float32_but_for_its_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.safetensors");
+    let said = |values: &[f32]| {
+        write_safetensors(&path, &[floats("w", &[values.len() as u64], values)]);
+        let (report, _) = run(&["recommend", path.to_str().unwrap(), "--json"]);
+        report["findings"].to_string()
+    };
+    let in_range = "has the range of float32, so that it needs no loss scale: 0 % underflow, 0 % overflow";
+    assert!(said(&[1.0, 1e-30, 3e38]).contains(in_range));
+    // Half of bfloat16's smallest number is 2^-134, of float32's 2^-150.
+    let tiny = said(&[1e-45, 2e-45, 1e-44]);
+    assert!(tiny.contains("100 % underflow") && tiny.contains("keeps 0 of 24 significand bits"), "{tiny}");
+    assert!(!tiny.contains("no loss scale"), "{tiny}");
 }

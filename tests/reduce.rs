@@ -494,6 +494,18 @@ fn every_output_is_there_and_fits() {
             assert!(printed.contains(said), "{said} in {printed}");
         }
     }
+    // Headings wrap and columns fold, however many there are and however long their names.
+    let ones = ["1"; 12].join(",");
+    for divide in ["3e38", "1e-30,3e38", "3.3333333333,7,8,9", &ones] {
+        let more = ["--divide", divide, "--formats", "float32,tf32,bfloat16,float16", "--world-size", "1024"];
+        let printed = printed(amp_inspect_at(80, &[&["reduce", RANKS, "-q"], &more[..]].concat()));
+        assert!(printed.lines().all(|line| line.width() <= 80), "{printed}");
+        for format in ["tf32", "float16"] {
+            assert!(printed.contains(format), "{printed}");
+        }
+        assert_eq!(printed.contains("by 9 before"), divide.contains('9'), "{printed}");
+        assert_eq!(printed.contains("by 3e38 before"), divide.contains("3e38"), "{printed}");
+    }
     let saved = [path("a.csv"), path("a.md"), path("a.svg"), path("a.png")];
     let mut arguments = base.to_vec();
     saved.iter().for_each(|path| arguments.extend(["--save", path]));

@@ -532,6 +532,10 @@ fn what_cannot_be_done_is_told_in_a_sentence() {
         &["updates", "--checkpoint", CHECKPOINT, "--tensor", "^nothing$"],
         "no tensor is left to read: check --tensor and --exclude",
     );
+    let sgd = amp_inspect(&["updates", "--checkpoint", CHECKPOINT, "--optimizer", "sgd"]);
+    assert_eq!((sgd.status.code(), &*sgd.stdout), (Some(2), &b""[..]));
+    let said = String::from_utf8(sgd.stderr).unwrap();
+    assert!(said.contains("has Adam's moments and no momentum_buffer"), "{said}");
     refused(
         &["updates", "--checkpoint", "missing.pt"],
         "missing.pt: cannot open the file: no such file or directory",
@@ -615,6 +619,44 @@ fn one_bad_tensor_does_not_stop_the_others() {
     );
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["tensors"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn weights_that_overflow_are_counted_and_have_no_ratios() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (weights, grads) = (path("w.safetensors"), path("g.safetensors"));
+    write(Path::new(&weights), &[("w", &[3], &[1.0, 2.0, 3.0])]);
+    write(Path::new(&grads), &[("w", &[3], &[1.0, -1.0, 0.0])]);
+    // 1e38 is beyond float16's 65504 and within bfloat16.
+    let command = [
+        "updates",
+        "--weights",
+        &weights,
+        "--grads",
+        &grads,
+        "--lr",
+        "1e38",
+        "--formats",
+        "float16,bfloat16",
+    ];
+    let report = json(&command[1..]);
+    let mark = |format: usize, way: usize| &report["total"]["formats"][format]["ways"][way]["after"][0];
+    for way in [0, 2, 3] {
+        let mark = mark(1, way);
+        assert_eq!((&mark["nonfinite"], &mark["off_pct"]), (&2.into(), &100.0.into()), "{mark}");
+    }
+    for way in 0..4 {
+        for figure in ["along", "effective_lr", "error", "mean_relative_error"] {
+            assert!(mark(1, way)[figure].is_null(), "{figure}: {}", mark(1, way));
+            assert!(mark(2, way)[figure].is_number(), "{figure}: {}", mark(2, way));
+        }
+    }
+    let sentences = report["findings"].to_string();
+    assert!(sentences.contains("2 weights become Inf or NaN in float16."), "{sentences}");
+    assert!(!sentences.contains("NaN in bfloat16"), "{sentences}");
+    let text = printed(amp_inspect(&command)).to_lowercase();
+    assert!(!text.replace("inf or nan", "").contains("nan"), "{text}");
 }
 
 #[test]

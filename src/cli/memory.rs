@@ -35,14 +35,14 @@ pub(super) struct MemoryArgs {
     #[arg(long, value_name = "N", value_parser = parameters, conflicts_with = "from", required_unless_present = "from", help_heading = "Model")]
     params: Option<u64>,
     /// Count the parameters of these files (repeatable); optimizer states and buffers in them are told by name and
-    /// left out
+    /// left out, integers and booleans by type
     #[arg(long, value_name = "PATH", help_heading = "Model")]
     from: Vec<PathBuf>,
     /// With --from, only tensors whose name matches this regular expression
-    #[arg(long, value_name = "REGEX", requires = "from", help_heading = "Model")]
+    #[arg(long, value_name = "REGEX", requires = "from", conflicts_with = "params", help_heading = "Model")]
     tensor: Option<Regex>,
     /// With --from, no tensors whose name matches this regular expression
-    #[arg(long, value_name = "REGEX", requires = "from", help_heading = "Model")]
+    #[arg(long, value_name = "REGEX", requires = "from", conflicts_with = "params", help_heading = "Model")]
     exclude: Option<Regex>,
     /// Recipes [default: all, side by side]
     #[arg(short, long, value_name = "NAME,…", value_delimiter = ',', value_parser = recipe_parser(), long_help = recipes_help(), hide_possible_values = true, help_heading = "Recipe")]
@@ -75,7 +75,7 @@ pub(super) struct MemoryArgs {
     #[arg(long, value_name = "V", value_parser = extent(), requires = "hidden", help_heading = "Activations")]
     vocab: Option<u64>,
     /// What is kept for the backward pass, and not computed again
-    #[arg(long, value_name = "WHAT", default_value = "none", value_parser = recompute_parser(), long_help = recompute_help(), hide_possible_values = true, help_heading = "Activations")]
+    #[arg(long, value_name = "WHAT", default_value = "none", requires = "hidden", value_parser = recompute_parser(), long_help = recompute_help(), hide_possible_values = true, help_heading = "Activations")]
     recompute: Recompute,
     /// Show which tensor has which type at each stage of a step
     #[arg(long, help_heading = "Output")]
@@ -222,6 +222,7 @@ impl Read {
                 let sum = match role(&info.name) {
                     Role::Optimizer => &mut counted.states,
                     Role::Buffer => &mut counted.buffers,
+                    Role::Parameter if !info.dtype.is_float() => &mut counted.not_floats,
                     Role::Parameter if !names.insert(&info.name) => {
                         again += 1;
                         continue;
@@ -246,6 +247,9 @@ impl Read {
             ));
         }
         self.problems = inputs.problems.clone();
+        if parameters == 0 && counted.tensors > 0 {
+            return Err(Error::new("the tensors of floating-point numbers have no elements"));
+        }
         if parameters == 0 {
             require(&[], &inputs, &inputs.problems)?;
         }

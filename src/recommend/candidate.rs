@@ -68,6 +68,15 @@ impl Candidate {
         }
     }
 
+    /// Whether NaN, if there are some, and Inf, if there are some, come back as what they are. In a block they leave no
+    /// scale for the values beside them.
+    pub fn holds(&self, nan: bool, inf: bool) -> bool {
+        match self.plain() {
+            Ok(Some(format)) => (!nan || format.nan_code(false).is_some()) && (!inf || format.infinities),
+            _ => !nan && !inf,
+        }
+    }
+
     /// Bits that an element takes in memory, with its share of a block's scale.
     pub fn bits(&self) -> f64 {
         if let Ok(Some(spec)) = self.block() {

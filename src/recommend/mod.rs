@@ -1,6 +1,9 @@
 //! Which format is the cheapest that keeps a tensor within bounds.
 //!
 //! What a cast does is measured elsewhere; here is only the decision, and its reasons.
+//!
+//! NaN and Inf are in none of the figures. A tensor that has some is given only a format that keeps them, and one that
+//! has nothing else but zeros stays as it is stored: nothing says what its values will be.
 
 mod candidate;
 
@@ -65,6 +68,8 @@ pub enum Failure {
     Overflow(f64),
     /// The SQNR is only this, in dB.
     Sqnr(f64),
+    /// NaN or Inf of the tensor would not come back, or spoil the values of their blocks.
+    NotHeld,
     /// Nothing could be measured: the tensor cannot be cut into such blocks.
     NotMeasured,
 }
@@ -87,6 +92,24 @@ pub fn judge(bounds: &Bounds, measured: &Measured) -> Vec<Failure> {
     failures
 }
 
+/// How many of the values of a tensor are what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// NaN.
+    pub nan: u64,
+    /// ±Inf.
+    pub inf: u64,
+    /// Finite and not zero.
+    pub nonzero: u64,
+}
+
+impl Census {
+    /// Whether NaN and Inf leave nothing to judge by.
+    pub fn is_blank(&self) -> bool {
+        self.nan + self.inf > 0 && self.nonzero == 0
+    }
+}
+
 /// What to take for one tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
@@ -97,10 +120,22 @@ pub struct Choice {
 }
 
 /// Takes the first of the candidates, which come cheapest first, that will do at every step: `measured` has for each
-/// what it did at each step, `None` where it could not be made.
-pub fn choose(bounds: &Bounds, measured: &[Vec<Option<Measured>>]) -> Choice {
+/// what it did at each step, `None` where it could not be made. `values` are those of all steps.
+pub fn choose(
+    bounds: &Bounds,
+    values: &Census,
+    candidates: &[&Candidate],
+    measured: &[Vec<Option<Measured>>],
+) -> Choice {
     let mut rejected = Vec::new();
-    for (number, steps) in measured.iter().enumerate() {
+    if values.is_blank() {
+        return Choice { chosen: None, rejected };
+    }
+    for (number, (candidate, steps)) in candidates.iter().zip(measured).enumerate() {
+        if !candidate.holds(values.nan > 0, values.inf > 0) {
+            rejected.push((number, vec![Failure::NotHeld]));
+            continue;
+        }
         let worst =
             steps.iter().map(|step| step.map_or(vec![Failure::NotMeasured], |step| judge(bounds, &step)));
         let failures = worst.fold(Vec::new(), worse);

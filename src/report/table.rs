@@ -15,6 +15,9 @@ pub(crate) enum Align {
     Right,
 }
 
+/// Columns between two columns.
+const GAP: usize = 2;
+
 /// Rows of cells under a header.
 pub(crate) struct Table {
     aligns: Vec<Align>,
@@ -33,10 +36,38 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
+    /// The columns in tables that fit `width` one below the other, each with the first column, which may come to take a
+    /// third of the width.
+    pub(crate) fn folded(&self, width: usize) -> Vec<Self> {
+        let of = |column: usize| {
+            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
+        };
+        let first = of(0).min(width / 3);
+        let (mut parts, mut part, mut used) = (Vec::new(), vec![0], first);
+        for column in 1..self.aligns.len() {
+            let more = GAP + of(column);
+            if used + more > width && part.len() > 1 {
+                parts.push(std::mem::replace(&mut part, vec![0]));
+                used = first;
+            }
+            part.push(column);
+            used += more;
+        }
+        parts.push(part);
+        let cut = |part: Vec<usize>| Self {
+            aligns: part.iter().filter_map(|&column| self.aligns.get(column).copied()).collect(),
+            rows: self
+                .rows
+                .iter()
+                .map(|row| part.iter().filter_map(|&column| row.get(column).cloned()).collect())
+                .collect(),
+        };
+        parts.into_iter().map(cut).collect()
+    }
+
     /// The rows as lines without trailing spaces, the header first. If they would be wider than `width`, the
     /// first column is shortened in the middle, but never below 8 columns.
     pub(crate) fn lines(&self, width: usize) -> Vec<String> {
-        const GAP: usize = 2;
         let mut widths: Vec<usize> = (0..self.aligns.len())
             .map(|column| {
                 self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)

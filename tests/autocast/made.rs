@@ -227,7 +227,7 @@ fn odd_events_cost_only_themselves() {
     events.push(json!([1, [2], {"a": 3}]));
     events.push(json!({"ph": "X", "cat": "cpu_op", "name": {"a": 1}, "ts": [], "dur": {}}));
     events.push(json!({"ph": "i", "name": "Iteration Start", "ts": "5", "tid": "Trace"}));
-    events.push(json!({"ph": "X", "cat": "cpu_op", "name": "aten::\u{1b}[31m", "pid": "a", "tid": null, "ts": -1, "dur": 1e300,
+    events.push(json!({"ph": "X", "cat": "cpu_op", "name": "aten::\u{1b}[31m", "pid": "a", "tid": null, "ts": -1, "dur": 1e6,
         "args": {"Input type": ["float", 3, null, {}], "Input Dims": [[-1, 1e99], "x", [[2]], [4]]}}));
     let report = audit(&events, &[]);
     assert_eq!(report["calls"], 10);
@@ -279,6 +279,15 @@ fn traces_that_are_none_are_refused() {
     ];
     for (bytes, error) in cases {
         assert_eq!(refusal("trace.json", bytes), *error, "{}", String::from_utf8_lossy(bytes));
+    }
+    for (time, found) in [
+        (r#""ts": 1, "dur": -5"#, "dur of this event is -5.0, which is no time in µs"),
+        (r#""ts": 1, "dur": 1e300"#, "dur of this event is 1e300, which is no time in µs"),
+        (r#""ts": 1, "dur": "x""#, "dur of this event is no number, which is no time in µs"),
+        (r#""ts": "inf", "dur": 1"#, "ts of this event is inf, which is no time in µs"),
+    ] {
+        let trace = format!(r#"[{{"ph": "X", "cat": "cpu_op"}}, {{"ph": "X", "cat": "cpu_op", {time}}}]"#);
+        assert_eq!(refusal("trace.json", trace.as_bytes()), format!("byte 31: the {found}"));
     }
     let mut untyped = events(&[autocast_linear()]);
     untyped.iter_mut().for_each(|event| event["args"] = json!({}));

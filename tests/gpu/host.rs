@@ -257,6 +257,19 @@ fn blocks_are_timed_on_the_processor_in_the_same_units() {
 }
 
 #[test]
+fn buffers_too_small_to_time_are_said() {
+    let few = |size: &str| {
+        let report = json(&bench(&[], &["--cpu-only", "--json", "--formats", "e4m3fn", "--size", size]), 0);
+        report["notices"].as_array().unwrap().len()
+    };
+    assert_eq!((few("1"), few("2^20")), (1, 0));
+    let output = bench(&[], &["--cpu-only", "--formats", "e4m3fn", "--size", "1", "--threads", "1"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("buffers of 1 value are too small to time"), "{text}");
+    assert!(text.contains("1 thread.") && !text.contains("1 values"), "{text}");
+}
+
+#[test]
 fn blocks_are_compared_on_the_card_before_they_are_timed() {
     let arguments = ["--formats", "mxfp8,mxfp8:rceil", "--json", "--size", "2^17"];
     let of_blocks = |report: &Value| -> Vec<(String, u64)> {

@@ -155,7 +155,13 @@ impl Files {
                 let what = "was trained with amsgrad, whose step is not computed";
                 return Err(Error::new(what).in_tensor(&name).in_file(&dump.path));
             }
-            let (Some(first), Some(second)) = (state("exp_avg"), state("exp_avg_sq")) else {
+            let adam = state("exp_avg").zip(state("exp_avg_sq"));
+            if args.optimizer == Some(Optimizer::Sgd) && adam.is_some() && self.grads.is_none() {
+                let what =
+                    "has Adam's moments and no momentum_buffer: leave out --optimizer, or give --grads";
+                return Err(Error::new(what).in_tensor(&name).in_file(&dump.path));
+            }
+            let Some((first, second)) = adam else {
                 let momentum = state("momentum_buffer").filter(|_| self.grads.is_none());
                 let Some(momentum) = momentum else {
                     let what = "has neither exp_avg and exp_avg_sq nor, without --grads, a momentum_buffer";

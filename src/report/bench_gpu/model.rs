@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::super::number::Num;
+use super::super::number::{Num, plural};
 use super::super::{SCHEMA_VERSION, Tool};
 use super::example::Example;
 use crate::cast::CastPlan;
@@ -11,6 +11,9 @@ use crate::gpu::table::{TARGETS, Target, Version};
 use crate::gpu::throughput::{Measured, Timing, Work};
 use crate::gpu::validate::{Outcome, Verdict};
 use crate::gpu::{Absent, Conversion, Environment, Job, ptx};
+
+/// Fewer values than these, 4 MiB of float32, stay in the caches nearest a core.
+const LEAST_VALUES: u64 = 1 << 20;
 
 /// What kind of run it was, and how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -55,6 +58,8 @@ pub struct BenchReport {
     pub wrong_kernels: Vec<String>,
     /// Why the card was not timed.
     pub not_timed: Option<String>,
+    /// What makes times doubtful.
+    pub notices: Vec<String>,
     /// Every time.
     pub throughput: Vec<ThroughputEntry>,
 }
@@ -188,6 +193,7 @@ impl BenchReport {
             conversions: Vec::new(),
             wrong_kernels: Vec::new(),
             not_timed: None,
+            notices: Vec::new(),
             throughput: Vec::new(),
         }
     }
@@ -276,7 +282,16 @@ impl BenchReport {
     }
 
     fn add_timings(&mut self, device: &'static str, timings: &[Timing], peak: Option<u64>) {
-        let copy = timings.iter().find(|timing| timing.work == Work::Copy).map(Timing::rate);
+        let copy = timings.iter().find(|timing| timing.work == Work::Copy);
+        if let Some(few) = copy.map(|copy| copy.values).filter(|&values| values < LEAST_VALUES) {
+            self.notices.push(format!(
+                "{}: buffers of {} are too small to time: what is measured is caches, and the start of the work. Take \
+                 --size 2^22 or more.",
+                device.to_uppercase(),
+                plural(few, "value")
+            ));
+        }
+        let copy = copy.map(Timing::rate);
         self.throughput.extend(timings.iter().map(|timing| ThroughputEntry {
             device,
             format: timing.format,

@@ -63,6 +63,9 @@ impl BenchReport {
         if !self.throughput.is_empty() {
             writeln!(out)?;
             self.rates(view, out)?;
+            for line in self.notices.iter().flat_map(|text| wrap("• ", text, view.width)) {
+                writeln!(out, "{line}")?;
+            }
         }
         if let Some(verdict) = self.verdict() {
             writeln!(out)?;
@@ -102,8 +105,10 @@ impl BenchReport {
         }
         if let Some(cpu) = &self.cpu {
             head.push(format!(
-                "CPU: {}, SIMD level {}, {} threads.",
-                cpu.architecture, cpu.simd_level, cpu.threads
+                "CPU: {}, SIMD level {}, {}.",
+                cpu.architecture,
+                cpu.simd_level,
+                plural(cpu.threads as u64, "thread")
             ));
         }
         head
@@ -194,11 +199,11 @@ impl BenchReport {
             let Some(copy) = of_device().find(|entry| entry.format.is_none()) else { continue };
             let peak = copy.pct_of_peak.map(|share| format!(", {} % of the peak", short(share.0, 3)));
             let text = format!(
-                "{}: GB/s read and written, and % of a copy's {} GB/s{}; {} values, median of {}",
+                "{}: GB/s read and written, and % of a copy's {} GB/s{}; {}, median of {}",
                 device.to_uppercase(),
                 short(copy.gb_per_s.0, 3),
                 peak.unwrap_or_default(),
-                count(copy.values),
+                plural(copy.values, "value"),
                 copy.repeats
             );
             wrap("", &text, view.width).iter().try_for_each(|line| writeln!(out, "{line}"))?;

@@ -61,6 +61,7 @@ impl BenchReport {
         let verdict = self.verdict();
         let not_timed = self.not_timed.as_ref().map(|why| format!("The card was not timed: {why}"));
         let lines = self.head().into_iter().chain(verdict).chain(not_timed).chain(self.wrong_kernels.clone());
+        let lines = lines.chain(self.notices.clone());
         lines.into_iter().try_for_each(|line| writeln!(out, "\n{line}"))?;
         if !self.conversions.is_empty() {
             let targets: Vec<&str> = self.targets.iter().map(|target| target.target).collect();

@@ -117,6 +117,11 @@ impl Cell {
         }
     }
 
+    /// Whether all of these finite nonzero values come back as no number.
+    pub(super) fn is_spoiled(&self, nonzero_finite: u64) -> bool {
+        nonzero_finite > 0 && self.spoiled == Some(nonzero_finite)
+    }
+
     /// The figure that `metric` means, larger being worse.
     pub(super) fn badness(&self, metric: Metric) -> f64 {
         let worst = f64::NEG_INFINITY;
@@ -141,7 +146,7 @@ pub(super) fn saturated(format: &FormatStats) -> u64 {
 }
 
 /// Finite nonzero values that come back as no number.
-fn spoiled(format: &FormatStats) -> u64 {
+pub(super) fn spoiled(format: &FormatStats) -> u64 {
     format.classes.nonzero_finite() - format.errors.nonzero
 }
 

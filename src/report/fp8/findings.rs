@@ -8,6 +8,7 @@ use crate::report::number::{count, percent, plural, short};
 pub(super) fn findings(report: &Fp8Report) -> Vec<String> {
     let mut sentences = Vec::new();
     sentences.extend(best(report));
+    sentences.extend(lost(report));
     sentences.extend(clipping(report));
     sentences.extend(zero_scales(report));
     for recipe in report.recipes.iter().map(|row| row.recipe).filter(|name| name.starts_with("delayed")) {
@@ -45,6 +46,23 @@ fn best(report: &Fp8Report) -> Option<String> {
 
 fn sqnr(row: &RecipeRow) -> f64 {
     row.sqnr_db.map_or(f64::NEG_INFINITY, |sqnr| sqnr.0)
+}
+
+/// Values that an Inf or NaN beside them takes along.
+fn lost(report: &Fp8Report) -> Option<String> {
+    let lost: Vec<String> = report
+        .recipes
+        .iter()
+        .filter(|row| row.spoiled > 0)
+        .map(|row| format!("{} {} of {}", row.recipe, count(row.spoiled), count(row.nonzero_finite)))
+        .collect();
+    (!lost.is_empty()).then(|| {
+        format!(
+            "Finite nonzero values come back as NaN, since their block holds an Inf or NaN: {}. They neither underflow nor \
+             saturate, and are in no SQNR.",
+            lost.join(", ")
+        )
+    })
 }
 
 /// Recipes that look at the values and clip them all the same.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::cell::{Cell, saturated, share};
+use super::cell::{Cell, saturated, share, spoiled};
 use super::definitions::{DEFINITIONS, SAME};
 use super::findings::findings;
 use crate::format::BlockSpec;
@@ -106,6 +106,8 @@ pub struct RecipeRow {
     pub underflow_pct: Option<Num>,
     /// Elements stored as the largest number because they round beyond it.
     pub saturated: u64,
+    /// Finite nonzero elements without a number, since their block holds an Inf or NaN.
+    pub spoiled: u64,
     /// Signal to quantisation noise ratio.
     pub sqnr_db: Option<Num>,
     /// The least of any tensor.
@@ -248,11 +250,17 @@ impl RecipeRow {
             underflow: 0,
             underflow_pct: None,
             saturated: 0,
+            spoiled: 0,
             sqnr_db: None,
             worst_sqnr_db: None,
             worst: None,
             total: FormatStats::default(),
         }
+    }
+
+    /// Whether all finite nonzero values come back as no number.
+    pub(super) fn is_spoiled(&self) -> bool {
+        self.nonzero_finite > 0 && self.spoiled == self.nonzero_finite
     }
 
     fn add(&mut self, number: usize, source: &SourceStats, cell: &Cell, stats: Option<&BlockStats>) {
@@ -266,6 +274,7 @@ impl RecipeRow {
         self.underflow = self.total.classes.underflow;
         self.underflow_pct = share(self.underflow, self.nonzero_finite);
         self.saturated = saturated(&self.total);
+        self.spoiled = spoiled(&self.total);
         self.sqnr_db = self.total.errors.sqnr_db().map(Num);
         if let Some(sqnr) = cell.sqnr_db
             && self.worst_sqnr_db.is_none_or(|worst| sqnr < worst)

@@ -116,8 +116,8 @@ impl Fp8Report {
             cells.extend(roomy.then(|| row.formats.join(", ")));
             cells.extend([
                 short(row.bits_per_element.0, 3),
-                percent(row.underflow, row.nonzero_finite),
-                count(row.saturated),
+                unless(row.is_spoiled(), percent(row.underflow, row.nonzero_finite)),
+                unless(row.is_spoiled(), count(row.saturated)),
                 num(row.sqnr_db),
                 num(row.worst_sqnr_db),
             ]);
@@ -301,7 +301,16 @@ fn row(name: String, tensor: &TensorRow, cell: &Cell, roomy: bool) -> Vec<String
 pub(super) fn figure(cell: &Cell, tensor: &TensorRow, metric: Metric) -> String {
     match metric {
         Metric::Sqnr => cell.sqnr_db.map_or("–".into(), |sqnr| short(sqnr.0, 3)),
-        Metric::Underflow => cell.underflow.map_or("–".into(), |n| percent(n, tensor.nonzero_finite)),
-        Metric::Saturated => cell.saturated.map_or("–".into(), count),
+        Metric::Underflow => cell.underflow.map_or("–".into(), |n| {
+            unless(cell.is_spoiled(tensor.nonzero_finite), percent(n, tensor.nonzero_finite))
+        }),
+        Metric::Saturated => {
+            cell.saturated.map_or("–".into(), |n| unless(cell.is_spoiled(tensor.nonzero_finite), count(n)))
+        }
     }
+}
+
+/// A dash where no value is left to have the figure.
+pub(super) fn unless(is_spoiled: bool, figure: String) -> String {
+    if is_spoiled { "–".to_owned() } else { figure }
 }

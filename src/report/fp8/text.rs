@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::cell::Cell;
 use super::events::{FIGURES, spans};
 use super::model::{Fp8Report, TensorRow};
-use super::terminal::figure;
+use super::terminal::{figure, unless};
 use crate::report::histogram::{code, code_in_cell};
 use crate::report::number::{Num, count, full, percent, plural, short};
 
@@ -122,8 +122,8 @@ impl Fp8Report {
                 row.recipe,
                 row.formats.join(", "),
                 short(row.bits_per_element.0, 3),
-                percent(row.underflow, row.nonzero_finite),
-                count(row.saturated),
+                unless(row.is_spoiled(), percent(row.underflow, row.nonzero_finite)),
+                unless(row.is_spoiled(), count(row.saturated)),
                 row.sqnr_db.map_or("–".into(), |sqnr| short(sqnr.0, 3)),
                 row.worst_sqnr_db.map_or("–".into(), |sqnr| short(sqnr.0, 3)),
             )?;

@@ -50,6 +50,8 @@ pub struct Counted {
     pub states: (u64, u64, u64),
     /// The same of buffers.
     pub buffers: (u64, u64, u64),
+    /// The same of integers and booleans.
+    pub not_floats: (u64, u64, u64),
 }
 
 /// The shape of the model and the batch.

@@ -67,12 +67,20 @@ impl MemoryReport {
                 files => plural(files.len() as u64, "file"),
             };
             parts[0].push_str(&format!(" in {} of {files}", plural(counted.tensors, "tensor")));
-            for ((tensors, _, size), what) in [(counted.states, "optimizer"), (counted.buffers, "buffer")] {
+            let others = [
+                (counted.states, "optimizer"),
+                (counted.buffers, "buffer"),
+                (counted.not_floats, "integer or boolean"),
+            ];
+            for ((tensors, _, size), what) in others {
                 if tensors > 0 {
                     let tensors = plural(tensors, &format!("{what} tensor"));
                     parts.push(format!("not counted: {tensors} ({})", bytes(size)));
                 }
             }
+        }
+        if self.ranks == 1 && self.sharding != "none" {
+            parts.push(format!("sharding {} over 1 rank divides nothing: give --ranks", self.sharding));
         }
         if self.ranks > 1 {
             parts.push(format!("{} ranks, sharding {}", count(self.ranks), self.sharding));

@@ -1,7 +1,11 @@
 //! What the names of the figures mean.
 
 pub(super) const DEFINITIONS: &[(&str, &str)] = &[
-    ("recommended", "the cheapest candidate that breaks no bound at any step; null if none will do"),
+    (
+        "recommended",
+        "the cheapest candidate that breaks no bound at any step and keeps NaN and Inf, if there are some; null if none will do, or if NaN and Inf leave nothing to judge by: the tensor stays as it is stored",
+    ),
+    ("nonfinite", "NaN and Inf, which no figure counts"),
     ("underflow_pct", "finite nonzero values stored as zero, percent of them; of several steps the worst"),
     (
         "overflow_pct",

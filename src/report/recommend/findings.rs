@@ -11,6 +11,7 @@ const NAMED: usize = 5;
 pub(super) fn findings(report: &RecommendReport) -> Vec<String> {
     let mut sentences = vec![mix(report), whole(report)];
     sentences.extend(none(report));
+    sentences.extend(nonfinite(report));
     sentences.extend(bfloat16(report));
     sentences.extend(report.loss_scale_log2.map(|log2| {
         format!("float16@loss-scale is 2^{log2} for all gradients together; simulate-scaler --suggest has the reasons.")
@@ -66,12 +67,37 @@ fn none(report: &RecommendReport) -> Option<String> {
         .then(|| format!("No candidate will do for {}{more}: keep what is stored.", names.join(", ")))
 }
 
+/// What no figure counts.
+fn nonfinite(report: &RecommendReport) -> Option<String> {
+    let rows: Vec<&Row> = report.rows.iter().filter(|row| row.nonfinite > 0).collect();
+    let text = |row: &&Row| format!("{} has {} NaN/Inf", escape(&row.name), count(row.nonfinite));
+    let names: Vec<String> = rows.iter().take(NAMED).map(text).collect();
+    let more = match rows.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {} more have some", count(more as u64)),
+    };
+    (!rows.is_empty()).then(|| {
+        format!(
+            "{}{more}, which are left out of the figures: only a format that keeps them is taken.",
+            names.join(", ")
+        )
+    })
+}
+
 /// Of the whole.
 fn bfloat16(report: &RecommendReport) -> Option<String> {
-    let chosen = report.whole.bfloat16.as_ref()?;
+    let chosen = report.whole.bfloat16.as_ref().filter(|_| report.whole.nonzero_finite > 0)?;
+    let options = &report.options;
+    let in_range = chosen.underflow_pct.0 <= options.max_underflow_pct.0
+        && chosen.overflow_pct.0 <= options.max_overflow_pct.0;
+    let range = if in_range {
+        "has the range of float32, so that it needs no loss scale"
+    } else {
+        "lacks the smallest subnormal and the very largest numbers of float32"
+    };
     let bits = chosen.significand_bits.map_or("all".into(), |bits| full((10.0 * bits.0).round() / 10.0));
     Some(format!(
-        "bfloat16 has the range of float32, so that it needs no loss scale: {} % underflow, {} % overflow. It keeps {bits} of \
+        "bfloat16 {range}: {} % underflow, {} % overflow. It keeps {bits} of \
          24 significand bits, an SQNR of at least {} dB.",
         short(chosen.underflow_pct.0, 3),
         short(chosen.overflow_pct.0, 3),

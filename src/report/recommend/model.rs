@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::definitions::DEFINITIONS;
 use super::findings::findings;
-use crate::recommend::{Bounds, Candidate, Choice, Failure, Measured, choose};
+use crate::recommend::{Bounds, Candidate, Census, Choice, Failure, Measured, choose};
 use crate::report::histogram::{Input, as_map};
 use crate::report::number::{Num, short};
 use crate::report::{SCHEMA_VERSION, Tool};
@@ -140,7 +140,7 @@ pub struct Chosen {
     pub overflow_pct: Num,
     /// Signal to quantisation noise ratio; `null` where no value is nonzero.
     pub sqnr_db: Option<Num>,
-    /// −log2(largest relative error).
+    /// −log2(largest relative error), 0 where that is 1 or more.
     pub significand_bits: Option<Num>,
 }
 
@@ -209,7 +209,13 @@ impl RecommendReport {
                 members.iter().filter_map(|subject| subject.measured.get(number)).flatten().copied().collect()
             })
             .collect();
-        let Choice { chosen, rejected } = choose(&self.bounds, &measured);
+        let sum = |count: fn(&SourceStats) -> u64| members.iter().map(|subject| count(&subject.source)).sum();
+        let values = Census {
+            nan: sum(|source| source.nan),
+            inf: sum(SourceStats::inf),
+            nonzero: sum(SourceStats::nonzero_finite),
+        };
+        let Choice { chosen, rejected } = choose(&self.bounds, &values, &self.candidates, &measured);
         let figures = |number: usize| Chosen::new(self.candidates[number], &measured[number]);
         let recommended = chosen.map(figures);
         let bfloat16 = self.candidates.iter().position(|candidate| candidate.name == "bfloat16").map(figures);
@@ -234,10 +240,8 @@ impl RecommendReport {
             Some(chosen) => ((elements as f64 * chosen.bits.0 / 8.0).ceil() as u64).min(bytes_stored),
             None => bytes_stored,
         };
-        let nonfinite = members.iter().map(|subject| subject.source.nan + subject.source.inf()).sum();
-        let nonzero_finite = members.iter().map(|subject| subject.source.nonzero_finite()).sum();
         let stored = same(|subject| &subject.stored.0);
-        let reason = reason(recommended.as_ref(), &rejected, nonfinite, nonzero_finite);
+        let reason = reason(recommended.as_ref(), &rejected, &values);
         let kept = stored.as_deref().unwrap_or("as it is");
         let fix =
             recommended.as_ref().map_or_else(|| format!("keep {kept}"), |chosen| chosen.needs.to_owned());
@@ -246,8 +250,8 @@ impl RecommendReport {
             role: members.first().filter(|_| roles).map(|subject| subject.role),
             tensors: members.len() as u64,
             elements,
-            nonfinite,
-            nonzero_finite,
+            nonfinite: values.nan + values.inf,
+            nonzero_finite: values.nonzero,
             stored,
             recommended,
             reason,
@@ -293,7 +297,9 @@ impl Chosen {
             underflow_pct: share(|step| step.underflow),
             overflow_pct: share(|step| step.overflow),
             sqnr_db: steps().filter_map(|step| step.sqnr_db).reduce(f64::min).map(Num),
-            significand_bits: max_rel.filter(|&rel| rel > 0.0).map(|rel| Num(-libm::log2(rel))),
+            significand_bits: max_rel
+                .filter(|&rel| rel > 0.0)
+                .map(|rel| Num((-libm::log2(rel)).max(0.0) + 0.0)),
         }
     }
 }
@@ -305,17 +311,18 @@ fn because(failures: &[Failure]) -> String {
         Failure::Overflow(share) => Some(format!("{} % overflow", short(100.0 * share, 2))),
         Failure::Sqnr(sqnr) if sqnr.is_finite() => Some(format!("SQNR {} dB", short(*sqnr, 3))),
         Failure::Sqnr(_) => Some("no signal left".to_owned()),
+        Failure::NotHeld => Some("cannot keep NaN/Inf".to_owned()),
         Failure::NotMeasured => None,
     };
     failures.iter().filter_map(text).collect::<Vec<_>>().join(", ")
 }
 
-fn reason(recommended: Option<&Chosen>, rejected: &[Fails], nonfinite: u64, nonzero: u64) -> String {
+fn reason(recommended: Option<&Chosen>, rejected: &[Fails], values: &Census) -> String {
     let fails = rejected.last().map(|fails| format!("{}: {}", fails.format, fails.because));
     match recommended {
-        None if nonfinite > 0 => "NaN or Inf in the values: no format helps".to_owned(),
+        None if values.is_blank() => "only NaN/Inf or 0 to judge by".to_owned(),
         None => fails.unwrap_or_else(|| "nothing could be measured".into()),
-        Some(_) if nonzero == 0 => "no nonzero value: nothing to lose".to_owned(),
+        Some(_) if values.nonzero == 0 => "no nonzero value: nothing to lose".to_owned(),
         Some(_) => fails.unwrap_or_else(|| "the cheapest will do".into()),
     }
 }

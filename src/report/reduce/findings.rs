@@ -1,7 +1,7 @@
 //! What the figures mean, in sentences.
 
 use super::model::{CaseRow, FsdpRow, ReduceReport};
-use crate::report::number::{Num, bytes, count, percent, plural, short};
+use crate::report::number::{Num, brief, bytes, count, percent, plural, short};
 
 /// The sentences of a report.
 pub(super) fn findings(report: &ReduceReport) -> Vec<String> {
@@ -19,7 +19,7 @@ pub(super) fn findings(report: &ReduceReport) -> Vec<String> {
             row.format,
             row.algorithm,
             row.accumulate,
-            row.divide
+            divided(row)
         )
     }));
     let most_lost = formats.iter().filter_map(|format| base(format)).max_by_key(|row| row.lost);
@@ -29,12 +29,19 @@ pub(super) fn findings(report: &ReduceReport) -> Vec<String> {
             "In {}, {} % of the ranks' gradients are zero before they are added, rounded and divided {}.",
             row.format,
             percent(row.lost, gradients),
-            row.divide
+            divided(row)
         ));
     }
     sentences.extend(growth(report));
     sentences.extend(report.fsdp.iter().flat_map(fsdp));
     sentences
+}
+
+/// When a case divides; a factor with four digits.
+pub(super) fn divided(row: &CaseRow) -> String {
+    let factor = row.divide.strip_prefix("by ").and_then(|text| text.strip_suffix(" before"));
+    let factor = factor.and_then(|text| text.parse().ok());
+    factor.map_or_else(|| row.divide.clone(), |factor| format!("by {} before", brief(factor, 6)))
 }
 
 /// An error in percent.

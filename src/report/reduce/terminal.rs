@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::findings::{error_pct, size};
+use super::findings::{divided, error_pct, size};
 use super::model::{CaseRow, ReduceReport, TensorRow};
 use crate::error::escape;
 use crate::report::number::{bytes, count, full, percent, plural, short};
@@ -17,18 +17,13 @@ impl ReduceReport {
     pub fn terminal(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
         self.heading(view, out)?;
         let Some(base) = self.total.first() else { return Ok(()) };
-        let base = format!("{}, sums {}, divided {}", base.algorithm, base.accumulate, base.divide);
-        let title = |what: &str| view.paint.dim(what);
-        writeln!(out, "\n{}", title(&format!("error of the mean, %; but for what is named: {base}")))?;
-        write_lines(&self.errors_table().lines(view.width), view, out)?;
-        writeln!(out, "\n{}", title("bytes that the busiest rank sends"))?;
-        write_lines(&self.bytes_table().lines(view.width), view, out)?;
-        writeln!(
-            out,
-            "\n{}",
-            title("gradients lost to zero before they are added, %, and means that overflow")
-        )?;
-        write_lines(&self.losses_table().lines(view.width), view, out)?;
+        let base = format!("{}, sums {}, divided {}", base.algorithm, base.accumulate, divided(base));
+        title(&format!("error of the mean, %; but for what is named: {base}"), view, out)?;
+        write_folded(&self.errors_table(), view, out)?;
+        title("bytes that the busiest rank sends", view, out)?;
+        write_folded(&self.bytes_table(), view, out)?;
+        title("gradients lost to zero before they are added, %, and means that overflow", view, out)?;
+        write_folded(&self.losses_table(), view, out)?;
         if !self.worlds.is_empty() {
             let what = format!(
                 "ESTIMATE from {} recorded ranks drawn again (seed {}), {}: error of the mean, %",
@@ -36,13 +31,10 @@ impl ReduceReport {
                 self.options.seed,
                 plural(self.sampled, "element")
             );
-            writeln!(out)?;
-            for line in wrap("", &what, view.width) {
-                writeln!(out, "{}", title(&line))?;
-            }
+            title(&what, view, out)?;
             self.worlds_table(view, out)?;
         }
-        writeln!(out, "\n{}", title(&format!("error of the mean by tensor, %: {base}")))?;
+        title(&format!("error of the mean by tensor, %: {base}"), view, out)?;
         self.tensors_table(view, out)?;
         writeln!(out)?;
         for sentence in &self.findings {
@@ -91,7 +83,7 @@ impl ReduceReport {
         if row.accumulate != base.accumulate {
             format!("{} sums", row.accumulate.replace("float32", "f32"))
         } else if row.divide != base.divide {
-            row.divide.clone()
+            divided(row)
         } else {
             row.algorithm.to_owned()
         }
@@ -147,7 +139,7 @@ impl ReduceReport {
         };
         let first = formats.first().map_or(Vec::new(), |format| divisions(format));
         let heads = first.iter().flat_map(|row| {
-            [(format!("lost {}", row.divide), Align::Right), ("overflow".to_owned(), Align::Right)]
+            [(format!("lost {}", divided(row)), Align::Right), ("overflow".to_owned(), Align::Right)]
         });
         let mut table = Table::new([("format".to_owned(), Align::Left)].into_iter().chain(heads));
         let gradients = self.elements * self.ranks.len() as u64;
@@ -185,7 +177,7 @@ impl ReduceReport {
             });
             table.row([count(world.ranks)].into_iter().chain(cells));
         }
-        write_lines(&table.lines(view.width), view, out)?;
+        write_folded(&table, view, out)?;
         let mut notes = Vec::new();
         if let Some(narrow) = narrow.filter(|_| columns.len() > formats.len()) {
             notes.push(format!("from {} on: {narrow}", columns[formats.len()].0));
@@ -194,7 +186,9 @@ impl ReduceReport {
             notes.push("!: some means overflow and are left out".to_owned());
         }
         if !notes.is_empty() {
-            writeln!(out, "{}", view.paint.dim(&notes.join("; ")))?;
+            for line in wrap("", &notes.join("; "), view.width) {
+                writeln!(out, "{}", view.paint.dim(&line))?;
+            }
         }
         Ok(())
     }
@@ -218,11 +212,22 @@ impl ReduceReport {
             let first = [escape(&row.name), count(row.elements), short(row.amax.0, 3)];
             table.row(first.into_iter().chain(cells));
         }
-        write_lines(&table.lines(view.width), view, out)?;
+        write_folded(&table, view, out)?;
         let more = rows.len().saturating_sub(most);
         if more > 0 {
             writeln!(out, "{}", view.paint.dim(&format!("… {more} more; --top 0 shows all")))?;
         }
         Ok(())
     }
+}
+
+/// The title of a table, after an empty line.
+fn title(what: &str, view: &View, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out)?;
+    wrap("", what, view.width).iter().try_for_each(|line| writeln!(out, "{}", view.paint.dim(line)))
+}
+
+/// A table, its columns in as many parts as the width asks for.
+fn write_folded(table: &Table, view: &View, out: &mut dyn Write) -> io::Result<()> {
+    table.folded(view.width).iter().try_for_each(|part| write_lines(&part.lines(view.width), view, out))
 }

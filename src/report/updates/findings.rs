@@ -10,6 +10,7 @@ pub(super) fn findings(report: &UpdatesReport) -> Vec<String> {
     let total = &report.total;
     let low = total.formats.get(1..).unwrap_or_default();
     sentences.extend(low.iter().filter_map(|format| nearest(report, format)));
+    sentences.extend(total.formats.iter().filter_map(nonfinite));
     if let Some(first) = low.first() {
         sentences.extend(stochastic(first));
         sentences.extend(kahan(first));
@@ -67,12 +68,22 @@ fn nearest(report: &UpdatesReport, format: &FormatRow) -> Option<String> {
         Some(Num(half)) => format!("; half of the updates reach half an ulp from lr ≈ {} on", short(half, 2)),
         None => String::new(),
     };
+    let makes = match mark.along {
+        Some(_) => format!("; what is applied makes {} % of the step", percent(mark.along)),
+        None => String::new(),
+    };
     Some(format!(
-        "{lr}{} % of the updates leave a weight in {} as it is; what is applied makes {} % of the step{from}.",
+        "{lr}{} % of the updates leave a weight in {} as it is{makes}{from}.",
         pct(mark.unmoved_pct?.0),
         format.format,
-        percent(mark.along)
     ))
+}
+
+/// Weights that one step takes beyond a format.
+fn nonfinite(format: &FormatRow) -> Option<String> {
+    let weights = format.nearest()?.nonfinite.filter(|&weights| weights > 0)?;
+    let verb = if weights == 1 { "becomes" } else { "become" };
+    Some(format!("{} {verb} Inf or NaN in {}.", plural(weights, "weight"), format.format))
 }
 
 fn first(format: &FormatRow, way: Way) -> Option<&Mark> {
@@ -92,7 +103,7 @@ fn stochastic(format: &FormatRow) -> Option<String> {
 }
 
 fn kahan(format: &FormatRow) -> Option<String> {
-    let mark = first(format, Way::Kahan)?;
+    let mark = first(format, Way::Kahan).filter(|mark| mark.along.is_some())?;
     Some(format!(
         "Kahan summation in {} keeps {} % of the step, with an error of {} %, in {} more bits a weight.",
         format.format,
@@ -106,7 +117,7 @@ fn kahan(format: &FormatRow) -> Option<String> {
 fn stagnation(report: &UpdatesReport, format: &FormatRow) -> Option<String> {
     let last = |way| format.way(way)?.after.last();
     let (nearest, stochastic) = (last(Way::Nearest)?, last(Way::Stochastic)?);
-    (report.options.steps > 1).then(|| {
+    (report.options.steps > 1 && nearest.along.is_some()).then(|| {
         format!(
             "After {} times the same update, {} weights rounded to nearest even have made {} % of the way and {} % of \
              them have not moved; rounded stochastically {} %, {} % not moved.",

@@ -19,6 +19,7 @@ const DEFINITIONS: &[(&str, &str)] = &[
     ("along", "<applied, wanted> / |wanted|^2: how much of the step is made, in its own direction"),
     ("effective_lr", "|applied| / |wanted|: the effective learning rate, of the one asked for"),
     ("error", "|applied - wanted| / |wanted|"),
+    ("nonfinite", "weights that have become Inf or NaN; ratios with one of them are undefined"),
     ("mean_relative_error", "mean of |applied - wanted| / |wanted| over the elements"),
     ("ratio_log2", "log2(|update| / ulp(weight)); below -1 rounding to nearest leaves the weight"),
     (
@@ -145,6 +146,8 @@ pub struct Mark {
     pub unmoved_pct: Option<Num>,
     /// Weights that moved, but far from the right amount, percent.
     pub off_pct: Option<Num>,
+    /// Weights that have become Inf or NaN, which leave the figures below undefined; `null` on average.
+    pub nonfinite: Option<u64>,
     /// How much of the wanted change is made, along it.
     pub along: Option<Num>,
     /// ‖applied‖ / ‖wanted‖.
@@ -156,12 +159,13 @@ pub struct Mark {
 }
 
 impl Mark {
-    fn new(steps: u64, tally: &Tally) -> Self {
+    fn new(steps: u64, tally: &Tally, way: Way) -> Self {
         let pct = |part: f64| (tally.nonzero > 0).then(|| Num(100.0 * part / tally.nonzero as f64));
         Self {
             steps,
             unmoved_pct: pct(tally.unmoved),
             off_pct: pct(tally.off),
+            nonfinite: (way != Way::Expected).then_some(tally.nonfinite),
             along: tally.along().map(Num),
             effective_lr: tally.effective().map(Num),
             error: tally.error().map(Num),
@@ -240,7 +244,12 @@ impl UpdatesReport {
         let ways = updates.ways.iter().map(|(way, tallies)| WayRow {
             way: way.name(),
             bits: if *way == Way::Kahan { 2 * format.bits } else { format.bits },
-            after: self.marks.iter().zip(tallies).map(|(&steps, tally)| Mark::new(steps, tally)).collect(),
+            after: self
+                .marks
+                .iter()
+                .zip(tallies)
+                .map(|(&steps, tally)| Mark::new(steps, tally, *way))
+                .collect(),
         });
         FormatRow {
             format: format.name,

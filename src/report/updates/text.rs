@@ -37,6 +37,7 @@ impl UpdatesReport {
             "median_ratio_log2",
             "lr_for_half",
             "overflow",
+            "nonfinite",
         ])
         .map_err(io::Error::other)?;
         for row in self.tensors.iter().chain([&self.total]) {
@@ -118,7 +119,7 @@ impl UpdatesReport {
 }
 
 /// A row of the CSV; the name of all tensors together is empty.
-fn record(row: &TensorRow, format: &FormatRow, way: &WayRow, mark: &Mark) -> [String; 18] {
+fn record(row: &TensorRow, format: &FormatRow, way: &WayRow, mark: &Mark) -> [String; 19] {
     [
         row.name.clone(),
         format.format.to_owned(),
@@ -138,5 +139,6 @@ fn record(row: &TensorRow, format: &FormatRow, way: &WayRow, mark: &Mark) -> [St
         text(format.median_ratio_log2),
         text(format.lr_for_half),
         format.overflow.to_string(),
+        mark.nonfinite.map_or(String::new(), |n| n.to_string()),
     ]
 }

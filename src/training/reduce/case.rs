@@ -49,6 +49,8 @@ impl Divide {
     /// The name in reports.
     pub fn name(self) -> String {
         match self {
+            // A digit for each power of ten is no name.
+            Self::By(factor) if !(1e-4..1e7).contains(&factor) => format!("by {factor:e} before"),
             Self::By(factor) => format!("by {factor} before"),
             named => {
                 DIVISIONS.iter().find(|(_, known, _)| *known == named).map_or("", |row| row.0).to_owned()

@@ -13,6 +13,8 @@ pub struct Tally {
     pub unmoved: f64,
     /// Of these, weights that moved, but by less than half or more than one and a half of what was wanted.
     pub off: f64,
+    /// Weights that have become Inf or NaN; not counted on average.
+    pub nonfinite: u64,
     /// Sum of wanted².
     pub wanted_squares: f64,
     /// Sum of applied².
@@ -31,6 +33,7 @@ impl Tally {
         self.nonzero += next.nonzero;
         self.unmoved += next.unmoved;
         self.off += next.off;
+        self.nonfinite += next.nonfinite;
         self.wanted_squares += next.wanted_squares;
         self.applied_squares += next.applied_squares;
         self.products += next.products;
@@ -38,7 +41,8 @@ impl Tally {
         self.relative_errors += next.relative_errors;
     }
 
-    /// ‖applied‖ / ‖wanted‖: the effective learning rate, of the one asked for. `None` if nothing is to change.
+    /// ‖applied‖ / ‖wanted‖: the effective learning rate, of the one asked for. `None`, as for all ratios, if nothing is
+    /// to change or a weight is Inf or NaN.
     pub fn effective(&self) -> Option<f64> {
         self.per_wanted(self.applied_squares).map(f64::sqrt)
     }
@@ -55,11 +59,12 @@ impl Tally {
 
     /// Mean of |applied − wanted| / |wanted|.
     pub fn mean_relative_error(&self) -> Option<f64> {
-        (self.nonzero > 0).then(|| self.relative_errors / self.nonzero as f64)
+        (self.nonzero > 0 && self.relative_errors.is_finite())
+            .then(|| self.relative_errors / self.nonzero as f64)
     }
 
     fn per_wanted(&self, sum: f64) -> Option<f64> {
-        (self.wanted_squares > 0.0).then(|| sum / self.wanted_squares)
+        (self.wanted_squares > 0.0 && self.applied_squares.is_finite()).then(|| sum / self.wanted_squares)
     }
 }
 
@@ -68,11 +73,15 @@ const LANES: usize = 16;
 
 /// Adds up the changes of weights that are now `now` and `lost` (empty for none) and were `start`.
 pub(super) fn changes(level: Level, start: &[f32], now: &[f32], lost: &[f32], wanted: &[f64]) -> Tally {
-    if lost.is_empty() {
+    let mut tally = if lost.is_empty() {
         run(level, Changes::<false> { start, now, lost: start, wanted })
     } else {
         run(level, Changes::<true> { start, now, lost, wanted })
+    };
+    if !tally.applied_squares.is_finite() {
+        tally.nonfinite = now.iter().filter(|weight| !weight.is_finite()).count() as u64;
     }
+    tally
 }
 
 struct Changes<'a, const KAHAN: bool> {
@@ -113,7 +122,8 @@ impl Lanes {
         let error = applied - wanted;
         let counts = if wanted == 0.0 { 0.0 } else { probability };
         let unmoved = if applied == 0.0 { counts } else { 0.0 };
-        let off = if error.abs() > 0.5 * wanted.abs() { counts } else { 0.0 };
+        // An error that is NaN is off.
+        let off = if error.abs() <= 0.5 * wanted.abs() { 0.0 } else { counts };
         // Precise enough in float32, where a division takes half as long.
         let relative = error.abs() as f32 / wanted.abs() as f32;
         self.unmoved[lane] += unmoved;
@@ -136,6 +146,7 @@ impl Lanes {
             nonzero: self.nonzero.iter().sum(),
             unmoved: sum(&self.unmoved),
             off: sum(&self.off),
+            nonfinite: 0,
             wanted_squares: sum(&self.wanted),
             applied_squares: sum(&self.applied),
             products: sum(&self.products),

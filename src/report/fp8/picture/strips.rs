@@ -1,6 +1,7 @@
 //! The SQNR of every tensor, a strip a recipe.
 
 use super::super::model::Fp8Report;
+use super::super::terminal::unless;
 use super::{ALARM, AXIS, BLUE, FAINT, HEIGHT, INK, MARGIN, NOTE, TOP, WIDTH, head};
 use crate::report::number::{count, percent, short};
 use crate::report::picture::{Anchor, Picture};
@@ -58,9 +59,10 @@ pub(super) fn picture(report: &Fp8Report) -> Picture {
         let sqnr = row.sqnr_db.map_or("–".into(), |sqnr| short(sqnr.0, 3));
         let saturated = if row.saturated > 0 { NOTE.coloured(ALARM) } else { NOTE };
         picture.text((990.0, y + 5.0), &sqnr, NOTE.anchored(Anchor::End));
-        let underflow = percent(row.underflow, row.nonzero_finite);
+        let underflow = unless(row.is_spoiled(), percent(row.underflow, row.nonzero_finite));
         picture.text((1080.0, y + 5.0), &underflow, NOTE.anchored(Anchor::End));
-        picture.text((1160.0, y + 5.0), &count(row.saturated), saturated.anchored(Anchor::End));
+        let beyond = unless(row.is_spoiled(), count(row.saturated));
+        picture.text((1160.0, y + 5.0), &beyond, saturated.anchored(Anchor::End));
     }
     let note = "bar: the median tensor; on the right all tensors together: SQNR, share of the nonzero values stored as zero, \
                 values beyond the largest number";

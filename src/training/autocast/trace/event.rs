@@ -217,11 +217,12 @@ fn append<E: Error>(text: &mut String, number: &dyn fmt::Display) -> Result<(), 
     fmt::write(text, format_args!("{number}")).map_err(E::custom)
 }
 
+/// A number, or a text of one; NaN of any other text.
 struct Number<'a>(&'a mut Option<f64>);
 
 any_value! { Number<'_>,
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        *self.0 = text.parse().ok();
+        *self.0 = Some(text.parse().unwrap_or(f64::NAN));
         Ok(())
     }
     fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
@@ -109,7 +110,7 @@ fn events(json: &mut Splitter<impl Read>, collector: &mut Collector) -> std::res
         seed.deserialize(&mut event)
             .and_then(|()| event.end())
             .map_err(|error| unsound(&error, bytes, at))?;
-        collector.take();
+        collector.take().map_err(|error| (error, at))?;
         if collector.trace.calls.len() >= u32::MAX as usize {
             return Err((Error::new("has more than 2^32 calls"), at));
         }
@@ -156,6 +157,20 @@ impl Texts {
     }
 }
 
+/// Longest duration that is believed, in µs: eleven days. Sums of 10^4 of them fit u64 in ns.
+const MOST_DURATION: f64 = 1e12;
+/// Latest start that is believed, in µs from 1970: in the 23rd century, the last that fits i64 in ns.
+const MOST_START: f64 = 9e15;
+
+/// A time in µs, if it can be one.
+fn within(field: &str, time: f64, possible: RangeInclusive<f64>) -> Result<f64> {
+    if possible.contains(&time) {
+        return Ok(time);
+    }
+    let found = if time.is_nan() { "no number".to_owned() } else { format!("{time:?}") };
+    Err(Error::new(format!("the {field} of this event is {found}, which is no time in µs")))
+}
+
 /// What has been gathered so far.
 #[derive(Default)]
 struct Collector {
@@ -173,10 +188,10 @@ struct Collector {
 
 impl Collector {
     /// Takes the event in the scratch, if it is a call or a kernel.
-    fn take(&mut self) {
+    fn take(&mut self) -> Result<()> {
         let event = &self.event;
         if !event.complete {
-            return;
+            return Ok(());
         }
         let id = |number: Option<f64>| number.filter(|number| *number > 0.0).map(|number| number as u64);
         match event.category.as_str() {
@@ -185,8 +200,10 @@ impl Collector {
             "cpu_op" | "user_annotation" | "operator" | "Operator" => {
                 let (Some(start), Some(duration)) = (event.start, event.duration) else {
                     self.trace.malformed += 1;
-                    return;
+                    return Ok(());
                 };
+                let start = within("ts", start, -MOST_START..=MOST_START)?;
+                let duration = within("dur", duration, 0.0..=MOST_DURATION)?;
                 self.trace.typed_calls += u64::from(event.typed);
                 let signature = match self.signatures.get(&event.signature) {
                     Some(&number) => number,
@@ -214,8 +231,9 @@ impl Collector {
             "kernel" | "gpu_memcpy" | "gpu_memset" | "Kernel" | "Memcpy" | "Memset" => {
                 let Some(duration) = event.duration else {
                     self.trace.malformed += 1;
-                    return;
+                    return Ok(());
                 };
+                let duration = within("dur", duration, 0.0..=MOST_DURATION)?;
                 let ns = (duration * 1e3).round() as u64;
                 match (id(event.external), id(event.correlation)) {
                     (Some(external), _) => self.by_id.push((external, ns)),
@@ -225,6 +243,7 @@ impl Collector {
             }
             _ => {}
         }
+        Ok(())
     }
 
     fn finish(self) -> Trace {
