@@ -572,9 +572,9 @@ fn listings_leave_out_files_without_a_tensor_that_is_asked_for() {
 fn numbers_out_of_range_are_told_with_the_option() {
     let file = "testdata/gpt/grads_step01500.safetensors";
     let cases: [(&[&str], &str); 4] = [
-        (&["updates", "--weights", file, "--grads", file, "--lr", "-1"], "'-1' for '--lr <RATE>'"),
-        (&["compare", file, file, "--rtol", "-1"], "'-1' for '--rtol <R>'"),
-        (&["memory", "--params", "-5"], "'-5' for '--params <P>'"),
+        (&["updates", "--weights", file, "--grads", file, "--lr", "-1"], "invalid value '-1' for '--lr <"),
+        (&["compare", file, file, "--rtol", "-1"], "invalid value '-1' for '--rtol <"),
+        (&["memory", "--params", "-5"], "invalid value '-5' for '--params <"),
         (&["histogram", file, "--threads", "0"], "'0' for '--threads <N>': threads are a number from 1 on"),
     ];
     for (arguments, told) in cases {
