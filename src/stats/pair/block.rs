@@ -74,23 +74,20 @@ impl Pair<'_> {
                 is_worst(x, y).then_some(PairAt { index, x, y })
             });
         }
-        let mut distances = [0; BLOCK];
-        match &plan.coarser {
+        let mut counters = [0; BLOCK];
+        let found = match &plan.coarser {
             Coarser::Format { plan, slice } => {
                 let (mut x, mut y) = ([0; BLOCK], [0; BLOCK]);
                 for (orders, values) in [(&mut x, self.x), (&mut y, self.y)] {
                     orders_in(plan, slice.as_ref(), level, values, orders);
                 }
-                let distances = distances.iter_mut().zip(x.iter().zip(&y));
-                distances.for_each(|(distance, (x, y))| *distance = x.abs_diff(*y));
+                fast::run(level, Counters { pair: self, orders: (&x, &y), counters: &mut counters })
             }
             // Chunks of f32 are never of two binary64.
             Coarser::Float32(_) | Coarser::Float64 => {
-                fast::run(level, BitDistances { pair: self, distances: &mut distances });
+                fast::run(level, SingleCounters { pair: self, counters: &mut counters })
             }
-        }
-        let mut counters = [0; BLOCK];
-        let found = fast::run(level, Counters { pair: self, distances: &distances, counters: &mut counters });
+        };
         stats.sign_flips += found.sign_flips;
         if found.max_distance == 0 {
             to.ulps.add(0, self.len as u64 - left_out);
@@ -234,28 +231,9 @@ impl Kernel for Errors<'_, '_> {
     }
 }
 
-/// Distances between f32.
-struct BitDistances<'p, 'a> {
+/// The counters of distances between f32, and what else integers tell.
+struct SingleCounters<'p, 'a> {
     pair: &'p Pair<'a>,
-    distances: &'p mut [u32; BLOCK],
-}
-
-impl Kernel for BitDistances<'_, '_> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let pairs = self.pair.x.iter().zip(self.pair.y);
-        for (distance, (x, y)) in self.distances.iter_mut().zip(pairs) {
-            *distance = order_of_bits(x.to_bits()).abs_diff(order_of_bits(y.to_bits()));
-        }
-    }
-}
-
-/// The counters of distances, and what else integers tell.
-struct Counters<'p, 'a> {
-    pair: &'p Pair<'a>,
-    distances: &'p [u32; BLOCK],
     counters: &'p mut [u16; BLOCK],
 }
 
@@ -264,20 +242,51 @@ struct CountersFound {
     sign_flips: u64,
 }
 
+impl Kernel for SingleCounters<'_, '_> {
+    type Out = CountersFound;
+
+    #[inline(always)]
+    fn run(self) -> CountersFound {
+        let (mut max_distance, mut sign_flips) = (0_u32, 0_u32);
+        for (counter, (x, y)) in self.counters.iter_mut().zip(self.pair.x.iter().zip(self.pair.y)) {
+            let (x, y) = (x.to_bits(), y.to_bits());
+            let distance = order_of_bits(x).abs_diff(order_of_bits(y));
+            max_distance = max_distance.max(distance);
+            *counter = counter_of(distance) as u16;
+            sign_flips += is_flip(x, y);
+        }
+        CountersFound { max_distance, sign_flips: sign_flips.into() }
+    }
+}
+
+/// The counters of distances between values rounded to a format, and the signs of the values themselves.
+struct Counters<'p, 'a> {
+    pair: &'p Pair<'a>,
+    orders: (&'p [i32; BLOCK], &'p [i32; BLOCK]),
+    counters: &'p mut [u16; BLOCK],
+}
+
 impl Kernel for Counters<'_, '_> {
     type Out = CountersFound;
 
     #[inline(always)]
     fn run(self) -> CountersFound {
         let (mut max_distance, mut sign_flips) = (0_u32, 0_u32);
-        for (counter, distance) in self.counters.iter_mut().zip(self.distances) {
-            max_distance = max_distance.max(*distance);
-            *counter = counter_of(*distance) as u16;
+        for (counter, (x, y)) in self.counters.iter_mut().zip(self.orders.0.iter().zip(self.orders.1)) {
+            let distance = x.abs_diff(*y);
+            max_distance = max_distance.max(distance);
+            *counter = counter_of(distance) as u16;
         }
         for (x, y) in self.pair.x.iter().zip(self.pair.y) {
-            let opposite = (x.to_bits() ^ y.to_bits()) >> 31;
-            sign_flips += opposite & u32::from(*x != 0.0) & u32::from(*y != 0.0);
+            sign_flips += is_flip(x.to_bits(), y.to_bits());
         }
         CountersFound { max_distance, sign_flips: sign_flips.into() }
     }
+}
+
+/// 1 if both are nonzero and of opposite signs, else 0.
+#[inline(always)]
+fn is_flip(x: u32, y: u32) -> u32 {
+    let nonzero = |bits: u32| u32::from(bits & !SIGN != 0);
+    (x ^ y) >> 31 & nonzero(x) & nonzero(y)
 }
