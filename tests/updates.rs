@@ -19,7 +19,7 @@ use amp_inspect::training::updates::checkpoint::{Checkpoint, canonical};
 use amp_inspect::training::updates::{
     Rule, Step, TensorUpdates, UpdateAccumulator, UpdatePlan, Way, step as step_of,
 };
-use common::{Random, amp_inspect, amp_inspect_at, printed, refused, row, testdata};
+use common::{Random, amp_inspect, amp_inspect_at, printed, refused, row, testdata, write_safetensors};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
@@ -553,20 +553,12 @@ fn what_cannot_be_done_is_told_in_a_sentence() {
     }
 }
 
-/// Writes a safetensors file of float32 vectors.
+/// Writes a safetensors file of float32 tensors.
 fn write(path: &Path, tensors: &[(&str, &[u64], &[f32])]) {
-    let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
-    for (name, shape, values) in tensors {
-        let start = data.len();
-        data.extend(values.iter().flat_map(|x| x.to_le_bytes()));
-        let entry = serde_json::json!({"dtype": "F32", "shape": shape, "data_offsets": [start, data.len()]});
-        header.insert((*name).to_owned(), entry);
-    }
-    let header = Value::from(header).to_string();
-    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
-    bytes.extend(header.as_bytes());
-    bytes.extend(data);
-    std::fs::write(path, bytes).unwrap();
+    let owned = |(name, shape, values): &(&str, &[u64], &[f32])| {
+        ((*name).to_owned(), shape.to_vec(), values.to_vec())
+    };
+    write_safetensors(path, &tensors.iter().map(owned).collect::<Vec<_>>());
 }
 
 #[test]

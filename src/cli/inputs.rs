@@ -257,6 +257,19 @@ impl Inputs {
         (selected, skipped_types(&skipped).into_iter().collect(), problems)
     }
 
+    /// The same, but of what several ranks have written with the same bytes only the first; with all that is to be
+    /// said of the inputs, and all that could not be read.
+    pub(super) fn select_once(
+        &self,
+        threads: NonZero<usize>,
+    ) -> (Vec<Selected<'_>>, Vec<String>, Vec<Error>) {
+        let (mut selected, skipped, failed) = self.select();
+        let mut notices: Vec<String> = self.notices.iter().cloned().chain(skipped).collect();
+        notices.extend(self.other_scales(self.filters.unscale.unwrap_or(1.0)));
+        notices.extend(Self::drop_replicas(&mut selected, threads));
+        (selected, notices, self.problems.iter().cloned().chain(failed).collect())
+    }
+
     /// Leaves out tensors that several ranks have written with the same bytes, but for the first; says how
     /// many.
     pub(super) fn drop_replicas(selected: &mut Vec<Selected<'_>>, threads: NonZero<usize>) -> Option<String> {

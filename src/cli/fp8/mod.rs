@@ -26,11 +26,7 @@ pub(super) fn run(args: Fp8Args) -> Result<Outcome> {
     let mut report = Fp8Report::new(&plan.recipes, options(&args));
     let roles = args.roles.roles();
     let inputs = Inputs::open(args.input);
-    let (mut selected, notices, mut problems) = inputs.select();
-    problems.splice(0..0, inputs.problems.iter().cloned());
-    let mut notices: Vec<String> = inputs.notices.iter().cloned().chain(notices).collect();
-    notices.extend(inputs.other_scales(inputs.filters().unscale.unwrap_or(1.0)));
-    notices.extend(Inputs::drop_replicas(&mut selected, threads));
+    let (selected, notices, mut problems) = inputs.select_once(threads);
     outputs.notices(&notices);
     super::inputs::require(&selected, &inputs, &problems)?;
 
