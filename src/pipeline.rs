@@ -11,9 +11,9 @@ mod scalers;
 mod together;
 mod worlds;
 
-pub use blocks::{BlockTask, block_shapes, run_block_casts, run_blocks};
+pub use blocks::{BlockTask, bytes_to_read, run_block_casts, run_blocks};
 pub use fp8::{Fp8Cast, Fp8Plan, Fp8Results, Fp8Step, Series, run_fp8};
-pub use recommend::{Candidates, Found, passes, run_candidates};
+pub use recommend::{Candidates, Found, candidate_blocks, run_candidates};
 pub use replicas::replicas;
 pub use scalers::run_scalers;
 pub use together::run_together;

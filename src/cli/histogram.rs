@@ -81,8 +81,8 @@ pub(super) fn run(args: HistogramArgs) -> Result<Outcome> {
     outputs.notices(&notices);
     super::inputs::require(&selected, &inputs, &problems)?;
 
-    let bytes: u64 = selected.iter().map(|tensor| tensor.task.info.bytes()).sum();
-    let progress = Progress::new(bytes * (1 + pipeline::block_shapes(&block_plans).len() as u64), quiet);
+    let bytes = pipeline::bytes_to_read(selected.iter().map(|tensor| &tensor.task), &block_plans);
+    let progress = Progress::new(bytes, quiet);
     let rows = rows(&inputs, &selected, by);
     let (tasks, dumps): (Vec<_>, Vec<_>) =
         selected.into_iter().map(|Selected { task, dump, .. }| (task, dump)).unzip();

@@ -26,7 +26,7 @@ pub struct BlockTask<'a> {
 
 /// Casts the blocks of every task's tensor, of which the ordinary pass has found the statistics beside it, with
 /// each plan. Results come in the order of `tasks`, and in each in the order of `plans`. A tensor is read once for
-/// each shape of block. `read` is told the number of bytes after each rectangle, from any thread.
+/// all blocks that are runs of it, and once for each other shape. `read` is told the number of bytes after each rectangle, from any thread.
 pub fn run_blocks(
     tasks: &[(&Task<'_>, &SourceStats)],
     plans: &[BlockPlan],
@@ -52,45 +52,35 @@ pub fn run_block_casts(
             BlockTask { task, source, casts }
         })
         .collect();
-    // Rectangles in a segment depend on the tensor and the shape alone, so that results do not depend on
+    let jobs: Vec<Job<'_>> = tasks.iter().flat_map(Job::of).collect();
+    // Rectangles in a segment depend on the tensor and the grid alone, so that results do not depend on
     // the number of threads.
-    let jobs: Vec<_> = tasks
-        .iter()
-        .flat_map(|task| shapes_of(&task.casts).into_iter().map(move |shape| (task, shape)))
-        .map(|(block_task, shape)| {
-            let task = block_task.task;
-            let grid = match task.source.column_major(task.index) {
-                true => Grid::column_major(&task.info.shape, shape),
-                false => Grid::new(&task.info.shape, shape),
-            };
-            (block_task, shape, grid)
-        })
-        .collect();
     let a_segment = |grid: &Grid| (SEGMENT / grid.rectangle_elements().max(1)).max(1);
     let in_grid = |grid: &Grid| grid.rectangles().div_ceil(a_segment(grid));
-    let segments: Vec<u64> = jobs.iter().map(|(.., grid)| grid.as_ref().map_or(0, in_grid)).collect();
-    let in_order = |job: usize| jobs[job].0.task.source.in_order(jobs[job].0.task.index);
+    let segments: Vec<u64> = jobs.iter().map(|job| job.grid.as_ref().map_or(0, in_grid)).collect();
+    let in_order = |job: usize| jobs[job].block_task.task.source.in_order(jobs[job].block_task.task.index);
     let finished = in_segments(&segments, threads, in_order, |job, number, scratch: &mut Scratch| {
-        let (BlockTask { task, source, casts }, shape, ref grid) = jobs[job];
+        let Job { block_task: BlockTask { task, source, .. }, grid, .. } = &jobs[job];
         let grid = *grid.as_ref().map_err(Clone::clone)?;
         let each = a_segment(&grid);
         let rectangles = number * each..grid.rectangles().min((number + 1) * each);
-        let of_shape = casts.iter().filter(|cast| cast.plan.spec.shape == shape);
-        let mut accumulator = BlockAccumulator::new(of_shape, grid, rectangles.start, source);
+        let mut accumulator = BlockAccumulator::new(jobs[job].casts(), grid, rectangles.start, source);
         for rectangle in rectangles {
             observe_rectangle(task, &grid.rectangle(rectangle), &mut accumulator, scratch, &read)?;
         }
         Ok(accumulator)
     });
 
-    let mut finished = finished.into_iter();
-    let results = tasks.iter().map(|BlockTask { task, casts, .. }| {
+    let mut finished = jobs.iter().zip(finished).peekable();
+    let results = tasks.iter().map(|block_task| {
+        let BlockTask { task, casts, .. } = block_task;
         let mut stats = vec![BlockStats::default(); casts.len()];
         let mut failures = Vec::new();
-        for (shape, result) in shapes_of(casts).into_iter().zip(finished.by_ref()) {
-            let places = stats.iter_mut().zip(casts).filter(|(_, cast)| cast.plan.spec.shape == shape);
+        while let Some((job, result)) =
+            finished.next_if(|(job, _)| std::ptr::eq(job.block_task, block_task))
+        {
             match result {
-                Ok(found) => places.zip(found).for_each(|((place, _), stats)| *place = stats),
+                Ok(found) => job.members.iter().zip(found).for_each(|(member, found)| stats[member.cast] = found),
                 Err(error) => failures.push(task.fault(error)),
             }
         }
@@ -103,19 +93,63 @@ pub fn run_block_casts(
     results.collect()
 }
 
-fn shapes_of(casts: &[BlockCast]) -> Vec<BlockShape> {
-    block_shapes(casts.iter().map(|cast| &cast.plan))
+/// Casts of a tensor for which it is read once.
+struct Job<'a> {
+    block_task: &'a BlockTask<'a>,
+    grid: Result<Grid>,
+    members: Vec<Member>,
 }
 
-/// The shapes of block that occur, each once: every tensor is read once for each.
-pub fn block_shapes<'p>(plans: impl IntoIterator<Item = &'p BlockPlan>) -> Vec<BlockShape> {
-    let mut shapes: Vec<BlockShape> = Vec::new();
-    for plan in plans {
-        if !shapes.contains(&plan.spec.shape) {
-            shapes.push(plan.spec.shape);
+/// A cast, by its number among those of the tensor.
+struct Member {
+    cast: usize,
+    /// Length of its blocks if they are cut from the tensor in one piece.
+    run: Option<u64>,
+}
+
+impl<'a> Job<'a> {
+    fn of(block_task: &'a BlockTask<'a>) -> impl Iterator<Item = Self> {
+        let shapes = block_task.casts.iter().map(|cast| cast.plan.spec.shape);
+        let grids = grids(block_task.task, shapes);
+        grids.into_iter().map(move |(_, grid, members)| Self { block_task, grid, members })
+    }
+
+    fn casts(&self) -> impl Iterator<Item = (&BlockCast, Option<u64>)> {
+        self.members.iter().map(|member| (&self.block_task.casts[member.cast], member.run))
+    }
+}
+
+/// How a tensor is cut for casts with these blocks: once in one piece for all that can be cut from it so, and once for
+/// each other shape.
+fn grids(
+    task: &Task<'_>,
+    shapes: impl Iterator<Item = BlockShape>,
+) -> Vec<(BlockShape, Result<Grid>, Vec<Member>)> {
+    let grid = |shape| match task.source.column_major(task.index) {
+        true => Grid::column_major(&task.info.shape, shape),
+        false => Grid::new(&task.info.shape, shape),
+    };
+    let mut grids: Vec<(BlockShape, Result<Grid>, Vec<Member>)> = Vec::new();
+    for (cast, shape) in shapes.enumerate() {
+        let of_blocks = grid(shape);
+        let run = of_blocks.as_ref().ok().and_then(Grid::run).filter(|&run| BlockAccumulator::takes_run(run));
+        let shape = if run.is_some() { BlockShape::Tensor } else { shape };
+        let member = Member { cast, run };
+        match grids.iter_mut().find(|(other, ..)| *other == shape) {
+            Some((.., members)) => members.push(member),
+            None => grids.push((shape, if run.is_some() { grid(shape) } else { of_blocks }, vec![member])),
         }
     }
-    shapes
+    grids
+}
+
+/// Bytes that are read of these tensors by an ordinary pass and by [`run_blocks`] with `plans`.
+pub fn bytes_to_read<'t>(tasks: impl IntoIterator<Item = &'t Task<'t>>, plans: &[BlockPlan]) -> u64 {
+    let of_task = |task: &Task<'_>| {
+        let shapes = plans.iter().map(|plan| plan.spec.shape);
+        task.info.bytes() * (1 + grids(task, shapes).len() as u64)
+    };
+    tasks.into_iter().map(of_task).sum()
 }
 
 /// A thread's own buffers.

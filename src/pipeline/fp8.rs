@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use super::{BlockTask, Task, block_shapes, run, run_block_casts};
+use super::{BlockTask, Task, bytes_to_read, run, run_block_casts};
 use crate::cast::block::{BlockPlan, BlockScale};
 use crate::error::Error;
 use crate::format::BlockSpec;
@@ -22,12 +22,12 @@ pub struct Fp8Plan {
 }
 
 impl Fp8Plan {
-    /// How often a tensor is read.
-    pub fn passes(&self) -> u64 {
+    /// Bytes that [`run_fp8`] reads of these tensors.
+    pub fn bytes_to_read(&self, tasks: &[Task<'_>]) -> u64 {
         let specs: Vec<_> =
             self.recipes.iter().filter_map(|recipe| recipe.block(Role::Weight, self.elements).ok()).collect();
         let plans: Vec<_> = specs.into_iter().map(|spec| BlockPlan { spec, scale: 1.0 }).collect();
-        1 + block_shapes(&plans).len() as u64
+        bytes_to_read(tasks, &plans)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use super::{BlockTask, Series, Task, block_shapes, run, run_block_casts};
+use super::{BlockTask, Series, Task, run, run_block_casts};
 use crate::cast::CastPlan;
 use crate::cast::block::BlockPlan;
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub struct Found {
 }
 
 /// Casts every task to every candidate. `read` is told of bytes, from any thread; every tensor is read once for the
-/// plain formats, once for each shape of block, and gradients once more for a loss scale.
+/// plain formats, for its blocks as [`run_block_casts`] says, and gradients once more for a loss scale.
 pub fn run_candidates(
     tasks: &[Task<'_>],
     series: &[Series],
@@ -52,8 +52,7 @@ pub fn run_candidates(
         plain_stats.push(result.map_err(|error| problems.push(error)).ok());
     }
 
-    let specs = candidates.iter().filter_map(|candidate| candidate.block().ok().flatten());
-    let specs: Vec<BlockPlan> = specs.map(|spec| BlockPlan { spec, scale: 1.0 }).collect();
+    let specs = candidate_blocks(candidates);
     let readable =
         || plain_stats.iter().enumerate().filter_map(|(number, stats)| Some((number, stats.as_ref()?)));
     let block_tasks: Vec<BlockTask<'_>> = readable()
@@ -134,11 +133,10 @@ pub fn run_candidates(
     Found { series: series.collect(), loss_scale_log2, problems }
 }
 
-/// How often [`run_candidates`] reads a tensor, gradients once more.
-pub fn passes(candidates: &[&Candidate]) -> u64 {
+/// The block casts among the candidates, in their order.
+pub fn candidate_blocks(candidates: &[&Candidate]) -> Vec<BlockPlan> {
     let specs = candidates.iter().filter_map(|candidate| candidate.block().ok().flatten());
-    let plans: Vec<BlockPlan> = specs.map(|spec| BlockPlan { spec, scale: 1.0 }).collect();
-    1 + block_shapes(&plans).len() as u64
+    specs.map(|spec| BlockPlan { spec, scale: 1.0 }).collect()
 }
 
 /// log2 of the loss scale that suits all gradients together: one bit below the largest at which none overflows, but no

@@ -112,6 +112,14 @@ impl Grid {
         self.block
     }
 
+    /// Elements of a block where blocks lie one after the other in the order of storage: then [`Grid::new`] for a whole
+    /// tensor serves them too.
+    pub fn run(&self) -> Option<u64> {
+        let (tall, wide) = self.block;
+        let one_row = self.matrices * self.rows == 1;
+        ((tall == 1 && self.columns.is_multiple_of(wide)) || one_row).then_some(wide)
+    }
+
     /// Number of rectangles; none if the tensor has no elements.
     pub fn rectangles(&self) -> u64 {
         if self.matrices == 0 || self.rows == 0 || self.columns == 0 {

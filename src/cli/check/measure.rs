@@ -42,9 +42,8 @@ pub(super) fn snapshot(args: &CheckArgs, outputs: &Outputs) -> Result<Measured> 
     outputs.notices(&notices);
     require(&selected, &inputs, &problems)?;
 
-    let bytes: u64 = selected.iter().map(|tensor| tensor.task.info.bytes()).sum();
-    let passes = 1 + pipeline::block_shapes(&blocks).len() as u64;
-    let progress = Progress::new(bytes * passes, args.output.quiet);
+    let bytes = pipeline::bytes_to_read(selected.iter().map(|tensor| &tensor.task), &blocks);
+    let progress = Progress::new(bytes, args.output.quiet);
     let names: Vec<String> =
         selected.iter().map(|tensor| inputs.key(tensor.dump, &tensor.task.info)).collect();
     let (tasks, dumps): (Vec<_>, Vec<_>) =

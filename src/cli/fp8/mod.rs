@@ -34,8 +34,7 @@ pub(super) fn run(args: Fp8Args) -> Result<Outcome> {
     let series = series(&inputs, &selected, rows, &roles);
     let (tasks, dumps): (Vec<_>, Vec<_>) =
         selected.into_iter().map(|Selected { task, dump, .. }| (task, dump)).unzip();
-    let bytes: u64 = tasks.iter().map(|task| task.info.bytes()).sum();
-    let progress = Progress::new(bytes * plan.passes(), args.output.quiet);
+    let progress = Progress::new(plan.bytes_to_read(&tasks), args.output.quiet);
     let of_series: Vec<_> = series.iter().map(Series::tasks).collect();
     let found = pipeline::run_fp8(&tasks, &of_series, &plan, threads, |bytes| progress.add(bytes));
     progress.finish();

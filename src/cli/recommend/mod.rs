@@ -38,8 +38,8 @@ pub(super) fn run(args: RecommendArgs) -> Result<Outcome> {
     let series = series(&inputs, &selected, rows, &roles);
     let (tasks, dumps): (Vec<_>, Vec<_>) =
         selected.into_iter().map(|Selected { task, dump, .. }| (task, dump)).unzip();
-    let bytes: u64 = tasks.iter().map(|task| task.info.bytes()).sum();
-    let progress = Progress::new(bytes * pipeline::passes(&candidates), args.output.quiet);
+    let bytes = pipeline::bytes_to_read(&tasks, &pipeline::candidate_blocks(&candidates));
+    let progress = Progress::new(bytes, args.output.quiet);
     let of_series: Vec<_> = series.iter().map(Series::tasks).collect();
     let found =
         pipeline::run_candidates(&tasks, &of_series, &candidates, threads, |bytes| progress.add(bytes));

@@ -1,14 +1,16 @@
 //! Statistics of block casts: those of every cast, element by element, and those of the scales.
 //!
-//! [`BlockStats::observe`] is the definition, through `cast::block`; the module `fast` is the same for blocks of
-//! ordinary numbers, many elements at a time.
+//! [`BlockStats::observe`] is the definition, through `cast::block`; the module `cast` is the same for blocks of
+//! ordinary numbers, a strip of elements at a time.
 
 mod accumulator;
-mod fast;
+mod cast;
+mod engine;
+mod strip;
 
 pub use accumulator::BlockAccumulator;
 
-use super::{FormatStats, SourceStats};
+use super::{ErrorSums, FormatStats, SourceStats};
 use crate::cast::block::{BlockPlan, BlockScale, ScaleClass, TensorScale, block_scale, passes_over_nan};
 use crate::format::block::BlockShape;
 use crate::tensor::grid::LONGEST_ROW;
@@ -122,7 +124,18 @@ impl BlockStats {
     fn add(&mut self, scale: &BlockScale, first: u64, block: &FormatStats) {
         self.format.merge(block);
         self.count(scale);
-        if let Some(rel_l2) = block.errors.rel_l2().filter(|&error| error > 0.0) {
+        self.rank_block(first, block.errors.noise, block.errors.signal);
+    }
+
+    /// Takes in the squares of a block's errors and of its elements.
+    fn rank_block(&mut self, first: u64, noise: f64, signal: f64) {
+        let least = if self.worst.len() == WORST { self.worst.last() } else { None };
+        // Most blocks are none of the worst, and need no root.
+        if least.is_some_and(|least| noise <= signal * (least.rel_l2 * least.rel_l2)) {
+            return;
+        }
+        let errors = ErrorSums { noise, signal, ..ErrorSums::default() };
+        if let Some(rel_l2) = errors.rel_l2().filter(|&error| error > 0.0) {
             self.rank(WorstBlock { first, rel_l2 });
         }
     }
