@@ -76,11 +76,12 @@ pub fn run_block_casts(
         let BlockTask { task, casts, .. } = block_task;
         let mut stats = vec![BlockStats::default(); casts.len()];
         let mut failures = Vec::new();
-        while let Some((job, result)) =
-            finished.next_if(|(job, _)| std::ptr::eq(job.block_task, block_task))
+        while let Some((job, result)) = finished.next_if(|(job, _)| std::ptr::eq(job.block_task, block_task))
         {
             match result {
-                Ok(found) => job.members.iter().zip(found).for_each(|(member, found)| stats[member.cast] = found),
+                Ok(found) => {
+                    job.members.iter().zip(found).for_each(|(member, found)| stats[member.cast] = found)
+                }
                 Err(error) => failures.push(task.fault(error)),
             }
         }

@@ -40,6 +40,17 @@ pub(super) struct Block<'a> {
 impl<'a> Block<'a> {
     /// The first `len` of `values`, after which there are only zeros: no sum notices them.
     pub(super) fn new(level: Level, values: &'a [f32; BLOCK], len: usize) -> Self {
+        let mut block = Self::without_inverses(level, values, len);
+        if level.fuses() {
+            fast::run(level, Inverses::<true>(&mut block));
+        } else {
+            fast::run(level, Inverses::<false>(&mut block));
+        }
+        block
+    }
+
+    /// The same for those who ask for no [`inverses`](Self::inverses).
+    pub(super) fn without_inverses(level: Level, values: &'a [f32; BLOCK], len: usize) -> Self {
         let mut block = Self {
             values,
             len,
@@ -57,11 +68,6 @@ impl<'a> Block<'a> {
             fast::run(level, NotFinite(&mut block));
         }
         fast::run(level, Sums(&mut block));
-        if level.fuses() {
-            fast::run(level, Inverses::<true>(&mut block));
-        } else {
-            fast::run(level, Inverses::<false>(&mut block));
-        }
         block
     }
 

@@ -5,6 +5,7 @@
 //! squares are those of an f64 evaluation to 1e-9 or better, whatever engine made them:
 //!
 //! * `bins`: one histogram serves every format of up to five significand bits;
+//! * `exponents`: where only the stored values are asked for;
 //! * `wide`: a pass of its own for each wider format;
 //! * [`blocks`]: formats whose elements share a scale with their block;
 //! * [`pair`]: two tensors side by side;
@@ -17,6 +18,7 @@ pub mod blocks;
 pub mod digest;
 pub mod element;
 pub mod errors;
+mod exponents;
 pub mod pair;
 pub mod scales;
 mod tensor;

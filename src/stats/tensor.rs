@@ -5,6 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use super::bins::{BinCast, Bins};
 use super::block::{BLOCK, Block};
 use super::element::{FormatStats, SourceStats};
+use super::exponents::Exponents;
 use super::wide::WideCast;
 use super::{Accumulate, Merge};
 use crate::cast::fast::Level;
@@ -121,8 +122,9 @@ pub struct TensorAccumulator<'p> {
     stream: u64,
     /// What did not go through the bins.
     stats: TensorStats,
-    /// Made only for tensors that have f32 chunks, since it is large.
+    /// Made only for tensors that have f32 chunks, since they are large: bins if there are casts, else exponents.
     bins: Option<Bins>,
+    exponents: Option<Exponents>,
 }
 
 impl<'p> TensorAccumulator<'p> {
@@ -135,6 +137,7 @@ impl<'p> TensorAccumulator<'p> {
             stream: stream(name),
             stats: TensorStats { source: SourceStats::default(), formats },
             bins: None,
+            exponents: None,
         }
     }
 
@@ -153,8 +156,15 @@ impl<'p> TensorAccumulator<'p> {
     fn observe_block(&mut self, first: u64, padded: &[f32; BLOCK], len: usize) {
         let level = self.plan.level;
         let place = Place { stream: self.stream, index: first };
-        let block = Block::new(level, padded, len);
-        self.bins.get_or_insert_with(|| self.plan.empty_bins()).observe(level, &block);
+        let block = if self.engines.is_empty() {
+            let block = Block::without_inverses(level, padded, len);
+            self.exponents.get_or_insert_with(Exponents::new).observe(level, &block);
+            block
+        } else {
+            let block = Block::new(level, padded, len);
+            self.bins.get_or_insert_with(|| self.plan.empty_bins()).observe(level, &block);
+            block
+        };
         let subnormals = block.has_subnormals();
         let casts = self.engines.iter().zip(&self.plan.casts);
         for ((engine, plan), stats) in casts.zip(&mut self.stats.formats) {
@@ -206,6 +216,10 @@ impl Merge for TensorAccumulator<'_> {
             }
             (none, next) => *none = none.take().or(next),
         }
+        match (&mut self.exponents, next.exponents) {
+            (Some(exponents), Some(next)) => exponents.merge(next),
+            (none, next) => *none = none.take().or(next),
+        }
     }
 
     fn finish(mut self) -> TensorStats {
@@ -220,6 +234,9 @@ impl Merge for TensorAccumulator<'_> {
                 .collect();
             bins.add_to(source, &mut in_bins);
             self.plan.reuse(bins);
+        }
+        if let Some(exponents) = self.exponents {
+            exponents.add_to(&mut self.stats.source);
         }
         self.stats.source.binades.shrink();
         self.stats

@@ -8,5 +8,6 @@ mod common;
 mod by_hand;
 mod golden;
 mod names;
+mod scales;
 mod slices;
 mod tensors;

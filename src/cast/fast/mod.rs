@@ -3,8 +3,9 @@
 //! A kernel is ordinary safe code over blocks of numbers; the compiler vectorises one copy of it for each
 //! [`Level`]. Every copy does the same operations in the same order, so results are the same bytes on
 //! every level. [`mod@slice`] has the casts themselves, [`slice_decode`] the way back, [`slice_blocks`] those of
-//! blocks, [`hardware`] those that the processor brings along.
+//! blocks, [`block_scales`] their scales, [`hardware`] those that the processor brings along.
 
+pub mod block_scales;
 pub mod hardware;
 pub mod nearest;
 pub mod slice;

@@ -1,7 +1,8 @@
 //! Walks the blocks of a tensor, rectangle by rectangle, strip by strip.
 
 use super::engine::{Cast, Engine, LargeBlock};
-use super::strip::{Extremes, GROUP, Ranges, STRIP, Segment, Strip};
+use super::segments::{Segment, Segments};
+use super::strip::{Extremes, GROUP, STRIP, Strip};
 use super::{BlockCast, BlockStats};
 use crate::stats::{Accumulate, Merge, SourceStats};
 use crate::tensor::{Chunk, Grid};
@@ -12,7 +13,7 @@ pub struct BlockAccumulator<'p> {
     grid: Grid,
     next: u64,
     strip: Box<Strip>,
-    segments: Vec<Segment>,
+    segments: Segments,
     engine: Box<Engine>,
 }
 
@@ -39,7 +40,9 @@ impl<'p> BlockAccumulator<'p> {
         }
         let casts = all;
         let (strip, engine) = (Box::new(Strip::new()), Box::new(Engine::new()));
-        Self { casts, grid, next, strip, segments: Vec::new(), engine }
+        let (tall, wide) = grid.block();
+        let stride = ((tall * wide) as usize).next_multiple_of(GROUP);
+        Self { casts, grid, next, strip, segments: Segments::new(stride), engine }
     }
 }
 
@@ -120,18 +123,15 @@ impl BlockAccumulator<'_> {
     fn observe_strip(&mut self, first: u64) {
         let Self { casts, strip, segments, engine, .. } = self;
         let finite = engine.begin(strip, casts);
+        segments.survey(strip);
         let mut run = None;
-        let mut ranges = Ranges::of(strip, segments);
         for cast in casts {
-            if cast.run != run
-                && let Some(length) = cast.run
-            {
+            if let Some(length) = cast.run.filter(|_| cast.single.is_none() && cast.run != run) {
                 run = cast.run;
-                segments.clear();
-                segments.extend(Segment::runs(first, strip.elements, length));
-                ranges = Ranges::of(strip, segments);
+                segments.cut(first, strip.elements, length);
+                segments.survey(strip);
             }
-            engine.observe(strip, finite, segments, &ranges, cast);
+            engine.observe(strip, finite, segments, cast);
         }
     }
 
@@ -154,7 +154,8 @@ impl BlockAccumulator<'_> {
             }
         }
         engine.observe_part(strip, casts, &mut blocks);
-        let range = extremes.range_log2();
+        let ratio = |(largest, smallest): (f64, f64)| largest / smallest;
+        let range = extremes.magnitudes().map(ratio).map(libm::log2);
         for (cast, block) in casts.iter_mut().zip(blocks) {
             match block {
                 Some(LargeBlock { scale, stats, .. }) => {

@@ -4,19 +4,23 @@
 //! scales; the definition serves the others.
 
 use super::FormatStats;
-use super::strip::{GROUP, GROUPS, STRIP, Strip, sum_groups};
+use super::strip::{GROUPS, STRIP, Strip};
 use crate::cast::block::{BlockPlan, BlockScale, Factor};
-use crate::cast::fast::nearest::Nearest;
+use crate::cast::fast::block_scales::Scales;
 use crate::cast::fast::{self, Kernel, Level};
-use crate::format::FormatSpec;
+use crate::format::{FormatSpec, pow2};
 
-const LANES: usize = 16;
 const SIGN: u32 = 1 << 31;
+const EXPONENT: u32 = 0xff << 23;
 
 /// Casts f32 magnitudes to one element format, to nearest even.
 #[derive(Clone, Copy)]
 pub(super) struct Element {
-    nearest: Nearest,
+    /// Added to the exponent of a number, it gives that of one whose last place weighs as much as the number's in the
+    /// format: adding such a power of two rounds.
+    up: u32,
+    /// The same for subnormal numbers: the least power of two that is added.
+    least: u32,
     min_normal: f32,
     max: f32,
 }
@@ -24,11 +28,21 @@ pub(super) struct Element {
 impl Element {
     /// `None` if these loops do not serve the format.
     pub(super) fn new(format: &FormatSpec) -> Option<Self> {
-        let nearest = Nearest::new(format)?;
-        // Far from the ends of f32, so that a magnitude rounded up stays finite.
-        let fits = format.emin() > -100 && format.emax() < 100 && format.signed;
+        let dropped = 23 - format.trailing_bits() as i32;
+        let least = format.emin() + dropped;
+        // Powers of two and rounded magnitudes of up to 4 · max stay inside the range of f32.
+        let fits = least > -100 && format.emin() > -100 && format.emax() + 3 + dropped < 128;
+        let ordinary = format.signed && format.subnormals && format.precision > 1;
         let (min_normal, max) = (format.min_normal() as f32, format.max_finite() as f32);
-        fits.then_some(Self { nearest, min_normal, max })
+        let least = (pow2(least.max(-126)) as f32).to_bits();
+        (fits && ordinary).then_some(Self { up: (dropped as u32) << 23, least, min_normal, max })
+    }
+
+    /// A magnitude of up to 4 · max, rounded as if there were no largest number.
+    #[inline(always)]
+    fn round(&self, magnitude: f32) -> f32 {
+        let power = f32::from_bits(((magnitude.to_bits() & EXPONENT) + self.up).max(self.least));
+        (magnitude + power) - power
     }
 }
 
@@ -49,11 +63,33 @@ impl GroupScales {
     /// The same scale everywhere; `None` if the definition has to serve it.
     pub(super) fn one(plan: &BlockPlan, scale: &BlockScale) -> Option<Self> {
         let mut scales = Self::NONE;
-        scales.set(0..GROUPS, plan, scale).then_some(scales)
+        scales.set(plan, scale).then_some(scales)
     }
 
-    /// Sets the scale of some groups. Returns whether it is an ordinary one.
-    pub(super) fn set(&mut self, groups: std::ops::Range<usize>, plan: &BlockPlan, scale: &BlockScale) -> bool {
+    /// Those of blocks that take up so many groups each. Returns whether these loops serve all of them.
+    pub(super) fn set_all(&mut self, plan: &BlockPlan, scales: &Scales, groups: usize) -> bool {
+        // Padding behind the last block is zero whatever it is multiplied by, but not if it is divided by zero.
+        let nothing = if scales.divide { 1.0 } else { 0.0 };
+        let (mut by, mut unit, mut ordinary) = ([nothing; GROUPS], [0.0; GROUPS], true);
+        let blocks = by.iter_mut().zip(&mut unit).zip(&scales.factors).zip(&scales.values);
+        for (((by, unit), &factor), &value) in blocks {
+            *unit = f64::from(value) * f64::from(scales.decode);
+            // Where nothing comes back, whatever the codes are.
+            *by = if *unit == 0.0 && !scales.divide { 0.0 } else { factor };
+            ordinary &= by.is_finite() && unit.is_finite() && (*by > 0.0 || !scales.divide);
+            *unit /= f64::from(plan.scale);
+        }
+        (self.times, self.over) = if scales.divide { ([1.0; GROUPS], by) } else { (by, [1.0; GROUPS]) };
+        self.back = unit;
+        if groups > 1 {
+            spread(&mut self.back, groups);
+            spread(if scales.divide { &mut self.over } else { &mut self.times }, groups);
+        }
+        ordinary
+    }
+
+    /// Sets the scale of all. Returns whether it is an ordinary one.
+    fn set(&mut self, plan: &BlockPlan, scale: &BlockScale) -> bool {
         let (times, over) = match scale.factor {
             // Whatever the codes are, nothing comes back.
             _ if scale.unit == 0.0 => (0.0, 1.0),
@@ -61,10 +97,18 @@ impl GroupScales {
             Factor::Over(divisor) if divisor > 0.0 => (1.0, divisor),
             _ => return false,
         };
-        self.times[groups.clone()].fill(times);
-        self.over[groups.clone()].fill(over);
-        self.back[groups].fill(scale.back(plan));
+        (self.times, self.over) = ([times; GROUPS], [over; GROUPS]);
+        self.back = [scale.back(plan); GROUPS];
         scale.unit.is_finite()
+    }
+}
+
+/// Gives each run of `groups` groups what is said of it, one place for each.
+fn spread<T: Copy>(of_blocks: &mut [T; GROUPS], groups: usize) {
+    let blocks = *of_blocks;
+    match groups {
+        2 => of_blocks.as_chunks_mut().0.iter_mut().zip(blocks).for_each(|(all, one)| *all = [one; 2]),
+        _ => of_blocks.chunks_mut(groups).zip(blocks).for_each(|(all, one)| all.fill(one)),
     }
 }
 
@@ -83,11 +127,10 @@ pub(super) struct Caster {
     times: [f32; STRIP],
     over: [f32; STRIP],
     back: [f64; STRIP],
+    /// Across, as in a strip: as all of these.
     rounded: [f32; STRIP],
-    /// |x − x̂|, then its square.
+    /// |x − x̂|, then that over |x|.
     errors: [f64; STRIP],
-    /// |x − x̂| / |x|.
-    relative: [f64; STRIP],
 }
 
 impl Caster {
@@ -99,7 +142,6 @@ impl Caster {
             back: [0.0; STRIP],
             rounded: [0.0; STRIP],
             errors: [0.0; STRIP],
-            relative: [0.0; STRIP],
         }
     }
 
@@ -119,7 +161,7 @@ impl Caster {
         } else {
             fast::run(level, Cast::<false> { caster, strip, element, scale, scales })
         };
-        let padding = (strip.values().len() - strip.elements) as u64;
+        let padding = (STRIP - strip.elements) as u64;
         let (elements, zeros) = (strip.elements as u64, strip.zeros as u64);
         let [becomes_zero, below_normal, overflow] =
             [found.becomes_zero, found.below_normal, found.overflow].map(u64::from);
@@ -133,7 +175,7 @@ impl Caster {
         let errors = &mut stats.errors;
         (errors.elements, errors.nonzero) = (elements, elements - zeros);
         errors.signal = strip.signal().iter().sum();
-        errors.noise = found.noise[..strip.signal().len()].iter().sum();
+        errors.noise = found.noise.iter().sum();
         errors.relative = found.relative;
         errors.max_abs = f64::from_bits(found.max_abs);
         // What multiplication has rounded is less than the addition. No error to nearest exceeds 1, unless the product
@@ -173,9 +215,10 @@ impl<const DIVIDES: bool> Kernel for Cast<'_, DIVIDES> {
 
     #[inline(always)]
     fn run(self) -> Found {
-        let Self { caster, strip, element: &Element { nearest, min_normal, max }, scale, scales } = self;
-        let values = strip.values();
+        let Self { caster, strip, element, scale, scales } = self;
+        let values = strip.across();
         let len = values.len();
+        let Element { min_normal, max, .. } = *element;
         expand(&scales.times, &mut caster.times);
         expand(&scales.back, &mut caster.back);
         if DIVIDES {
@@ -190,7 +233,8 @@ impl<const DIVIDES: bool> Kernel for Cast<'_, DIVIDES> {
             let product = (x * scale) * times;
             let scaled = if DIVIDES { product / over } else { product };
             let magnitude = f32::from_bits(scaled.to_bits() & !SIGN);
-            let unlimited = nearest.round(magnitude.to_bits());
+            let in_reach = if magnitude > 4.0 * max { 4.0 * max } else { magnitude };
+            let unlimited = element.round(in_reach);
             let limited = if unlimited > max { max } else { unlimited };
             becomes_zero += u32::from(limited == 0.0);
             below_normal += u32::from(limited < min_normal);
@@ -207,16 +251,24 @@ impl<const DIVIDES: bool> Kernel for Cast<'_, DIVIDES> {
             // Bits of numbers that are not negative are in their order.
             max_abs = error.to_bits().max(max_abs);
         }
-        let relative = &mut caster.relative[..len];
-        let mut max_rel = 0;
-        for ((error, inverse), relative) in errors.iter_mut().zip(strip.inverses()).zip(&mut *relative) {
-            *relative = *error * inverse;
-            max_rel = relative.to_bits().max(max_rel);
-            *error *= *error;
-        }
         let mut noise = [0.0; GROUPS];
-        sum_groups(errors, &mut noise);
-        let relative = sum(relative);
+        for row in errors.chunks_exact(GROUPS) {
+            for (error, noise) in row.iter().zip(&mut noise) {
+                *noise += error * error;
+            }
+        }
+        let mut max_rel = 0;
+        for (error, inverse) in errors.iter_mut().zip(strip.inverses()) {
+            *error *= inverse;
+            max_rel = error.to_bits().max(max_rel);
+        }
+        let mut relative = [0.0; GROUPS];
+        for row in errors.chunks_exact(GROUPS) {
+            for (error, relative) in row.iter().zip(&mut relative) {
+                *relative += error;
+            }
+        }
+        let relative = relative.iter().sum();
         Found { noise, relative, max_abs, max_rel, becomes_zero, below_normal, overflow, clipped }
     }
 }
@@ -224,21 +276,9 @@ impl<const DIVIDES: bool> Kernel for Cast<'_, DIVIDES> {
 /// Gives every element what its group has.
 #[inline(always)]
 fn expand<T: Copy>(groups: &[T; GROUPS], elements: &mut [T; STRIP]) {
-    for (elements, group) in elements.as_chunks_mut::<GROUP>().0.iter_mut().zip(groups) {
-        *elements = [*group; GROUP];
+    for row in elements.chunks_exact_mut(GROUPS) {
+        row.copy_from_slice(groups);
     }
-}
-
-/// Σ x, in an order that does not depend on the width of the processor's vectors.
-#[inline(always)]
-fn sum(terms: &[f64]) -> f64 {
-    let mut sums = [0.0_f64; LANES];
-    for terms in terms.as_chunks::<LANES>().0 {
-        for (sum, term) in sums.iter_mut().zip(terms) {
-            *sum += term;
-        }
-    }
-    sums.iter().sum()
 }
 
 /// The largest relative error to the last bit: a quotient, not a product with a rounded inverse.
@@ -252,7 +292,7 @@ impl Kernel for MaxRel<'_> {
 
     #[inline(always)]
     fn run(self) -> f64 {
-        let casts = self.strip.values().iter().zip(&self.caster.rounded).zip(&self.caster.back);
+        let casts = self.strip.across().iter().zip(&self.caster.rounded).zip(&self.caster.back);
         let mut largest = 0;
         for ((x, rounded), back) in casts {
             let x = f64::from(x.abs());

@@ -2,10 +2,12 @@
 //! definition.
 
 use super::cast::{Caster, Element, GroupScales, Outcome};
-use super::strip::{Extremes, Ranges, Segment, Strip};
+use super::segments::Segments;
+use super::strip::{Extremes, Strip};
 use super::{BlockCast, BlockStats, cast_each, single_scale, tensor_scale};
 use crate::cast::block::{BlockPlan, BlockScale, TensorScale, block_scale, largest};
 use crate::cast::fast::Level;
+use crate::cast::fast::block_scales::Scales;
 use crate::stats::{FormatStats, SourceStats};
 
 /// A cast of the tensor, and what it has done so far.
@@ -37,7 +39,7 @@ impl<'p> Cast<'p> {
         let single = single_scale(cast, source);
         let mut stats = BlockStats::default();
         if let Some(scale) = single.filter(|_| counts && source.elements > 0) {
-            stats.count(&scale);
+            stats.count(scale.class, scale.value);
             source.dynamic_range_log2().into_iter().for_each(|log2| stats.add_range(log2));
         }
         let is_like = |other: &Self| other.plan.spec.element == plan.spec.element;
@@ -81,7 +83,10 @@ pub(super) struct Engine {
     done: Vec<Done>,
     /// By cast, where it is the first to its element format: largest relative error that all casts to that have seen.
     max_rel: Vec<f64>,
-    block_scales: Vec<BlockScale>,
+    /// The scales of the cast at hand: by block, and by group.
+    block_scales: Scales,
+    scales: GroupScales,
+    products: Vec<f32>,
     doubles: Vec<f64>,
 }
 
@@ -101,7 +106,9 @@ impl Engine {
             caster: Caster::new(level),
             done: Vec::new(),
             max_rel: Vec::new(),
-            block_scales: Vec::new(),
+            block_scales: Scales::default(),
+            scales: GroupScales::NONE,
+            products: Vec::new(),
             doubles: Vec::new(),
         }
     }
@@ -119,66 +126,53 @@ impl Engine {
     }
 
     /// Casts the strip, in which `segments` are the cast's blocks if it has no single scale.
-    pub(super) fn observe(
-        &mut self,
-        strip: &Strip,
-        finite: bool,
-        segments: &[Segment],
-        ranges: &Ranges,
-        cast: &mut Cast<'_>,
-    ) {
+    pub(super) fn observe(&mut self, strip: &Strip, finite: bool, segments: &Segments, cast: &mut Cast<'_>) {
         let element = cast.element.filter(|_| finite);
-        if let Some((_, scales)) = cast.single {
-            match element.zip(scales) {
+        if let Some((_, scales)) = &cast.single {
+            match element.zip(scales.as_ref()) {
                 Some((element, scales)) => {
-                    let outcome = self.cast(strip, &element, &scales, cast);
-                    cast.stats.format.merge(&outcome.stats);
+                    self.scales = *scales;
+                    let number = self.cast(strip, &element, cast);
+                    cast.stats.format.merge(&self.done[number].outcome.stats);
                 }
                 None => self.define(cast, 0, strip.values()[..strip.elements].iter().map(|&x| x.into())),
             }
             return;
         }
-        let Some((element, scales)) = element.zip(self.group_scales(strip, segments, cast)) else {
-            for segment in segments {
+        let Some(element) = element.filter(|_| self.scale_blocks(segments, cast)) else {
+            for segment in segments.iter() {
                 let values = &strip.values()[segment.start..segment.start + segment.len];
                 self.define(cast, segment.first, values.iter().map(|&x| x.into()));
             }
             return;
         };
-        let outcome = self.cast(strip, &element, &scales, cast);
+        let number = self.cast(strip, &element, cast);
+        let outcome = &self.done[number].outcome;
         cast.stats.format.merge(&outcome.stats);
-        ranges.add_to(&mut cast.stats);
-        for (segment, scale) in segments.iter().zip(&self.block_scales) {
-            let sum = |groups: &[f64]| groups[segment.groups()].iter().sum();
-            cast.stats.count(scale);
-            cast.stats.rank_block(segment.first, sum(&outcome.noise), sum(strip.signal()));
-        }
+        cast.stats.count_all(&self.block_scales);
+        segments.add_to(&mut cast.stats, &outcome.noise);
     }
 
-    /// The scales of the segments, in `block_scales` too; `None` if one needs the definition.
-    fn group_scales(&mut self, strip: &Strip, segments: &[Segment], cast: &Cast<'_>) -> Option<GroupScales> {
-        let mut scales = GroupScales::NONE;
-        let mut ordinary = true;
-        self.block_scales.clear();
-        for segment in segments {
-            let largest = strip.largest()[segment.groups()].iter().fold(0, |high, &bits| bits.max(high));
-            let scale = cast.block_scale(f32::from_bits(largest));
-            ordinary &= scales.set(segment.groups(), cast.plan, &scale);
-            self.block_scales.push(scale);
-        }
-        ordinary.then_some(scales)
+    /// Finds the scales of the blocks. Returns whether the loops serve all of them.
+    fn scale_blocks(&mut self, segments: &Segments, cast: &Cast<'_>) -> bool {
+        let Self { level, block_scales, scales, products, .. } = self;
+        products.clear();
+        products.extend(segments.amax().iter().map(|amax| amax * cast.plan.scale));
+        block_scales.fill(*level, &cast.plan.spec, cast.tensor, products);
+        scales.set_all(cast.plan, block_scales, segments.groups())
     }
 
-    fn cast(&mut self, strip: &Strip, element: &Element, scales: &GroupScales, cast: &Cast<'_>) -> Outcome {
+    /// Casts the strip with `scales`, unless that has been done. Returns the number of what has been done.
+    fn cast(&mut self, strip: &Strip, element: &Element, cast: &Cast<'_>) -> usize {
+        let Self { caster, done, scales, max_rel, .. } = self;
         let (like, scale) = (cast.like, cast.plan.scale);
-        let is_same = |done: &&Done| done.like == like && done.scale == scale && done.scales == *scales;
+        let is_same = |done: &Done| done.like == like && done.scale == scale && done.scales == *scales;
         // Rules that come to the same scales here do the same.
-        if let Some(done) = self.done.iter().find(is_same) {
-            return done.outcome;
-        }
-        let outcome = self.caster.cast(strip, element, scale, scales, self.max_rel[like]);
-        self.done.push(Done { like, scale, scales: *scales, outcome });
-        outcome
+        done.iter().position(is_same).unwrap_or_else(|| {
+            let outcome = caster.cast(strip, element, scale, scales, max_rel[like]);
+            done.push(Done { like, scale, scales: *scales, outcome });
+            done.len() - 1
+        })
     }
 
     /// Casts the next part of large blocks.
@@ -191,8 +185,9 @@ impl Engine {
         self.begin(strip, casts);
         for (cast, block) in casts.iter().zip(blocks) {
             if let (Some(element), Some(block)) = (&cast.element, block) {
-                let outcome = self.cast(strip, element, &block.scales, cast);
-                block.stats.merge(&outcome.stats);
+                self.scales = block.scales;
+                let number = self.cast(strip, element, cast);
+                block.stats.merge(&self.done[number].outcome.stats);
             }
         }
     }

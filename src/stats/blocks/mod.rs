@@ -6,12 +6,14 @@
 mod accumulator;
 mod cast;
 mod engine;
+mod segments;
 mod strip;
 
 pub use accumulator::BlockAccumulator;
 
 use super::{ErrorSums, FormatStats, SourceStats};
 use crate::cast::block::{BlockPlan, BlockScale, ScaleClass, TensorScale, block_scale, passes_over_nan};
+use crate::cast::fast::block_scales::Scales;
 use crate::format::block::BlockShape;
 use crate::tensor::grid::LONGEST_ROW;
 
@@ -123,15 +125,20 @@ impl BlockStats {
     /// Takes in one block's scale and the statistics of its elements.
     fn add(&mut self, scale: &BlockScale, first: u64, block: &FormatStats) {
         self.format.merge(block);
-        self.count(scale);
+        self.count(scale.class, scale.value);
         self.rank_block(first, block.errors.noise, block.errors.signal);
+    }
+
+    /// What the squared relative error of a block must exceed to be among the worst.
+    fn least_ranked(&self) -> f64 {
+        let least = if self.worst.len() == WORST { self.worst.last() } else { None };
+        least.map_or(0.0, |least| least.rel_l2 * least.rel_l2)
     }
 
     /// Takes in the squares of a block's errors and of its elements.
     fn rank_block(&mut self, first: u64, noise: f64, signal: f64) {
-        let least = if self.worst.len() == WORST { self.worst.last() } else { None };
         // Most blocks are none of the worst, and need no root.
-        if least.is_some_and(|least| noise <= signal * (least.rel_l2 * least.rel_l2)) {
+        if noise <= signal * self.least_ranked() {
             return;
         }
         let errors = ErrorSums { noise, signal, ..ErrorSums::default() };
@@ -140,12 +147,19 @@ impl BlockStats {
         }
     }
 
+    /// Counts the scales of several blocks.
+    fn count_all(&mut self, scales: &Scales) {
+        for (class, value) in scales.classes.iter().zip(&scales.values) {
+            self.count(*class, f64::from(*value));
+        }
+    }
+
     /// Counts a scale.
-    fn count(&mut self, scale: &BlockScale) {
-        self.scales.add(scale.class);
-        if !matches!(scale.class, ScaleClass::AllZero | ScaleClass::Nan) {
-            self.scale_min = self.scale_min.min(scale.value);
-            self.scale_max = self.scale_max.max(scale.value);
+    fn count(&mut self, class: ScaleClass, value: f64) {
+        self.scales.add(class);
+        if !matches!(class, ScaleClass::AllZero | ScaleClass::Nan) {
+            self.scale_min = self.scale_min.min(value);
+            self.scale_max = self.scale_max.max(value);
         }
     }
 

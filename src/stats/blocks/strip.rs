@@ -1,8 +1,6 @@
 //! A few hundred elements in the first-level cache, with what all casts need to know of them.
 
-use super::BlockStats;
 use crate::cast::fast::{self, Kernel, Level};
-use crate::format::exponent_of;
 
 /// Elements of a strip.
 pub(super) const STRIP: usize = 512;
@@ -12,36 +10,46 @@ pub(super) const GROUPS: usize = STRIP / GROUP;
 
 const SIGN: u32 = 1 << 31;
 const INFINITY: u32 = f32::INFINITY.to_bits();
-/// Of an f64.
-const FRACTION: u64 = (1 << 52) - 1;
+const HIDDEN: u32 = 1 << 23;
+const FRACTION: u32 = HIDDEN - 1;
 
 /// A run of elements, or several blocks one after the other, each padded with zeros to the same stride.
+///
+/// What is computed of each element lies *across*: first the first elements of all groups, then the second ones, and so
+/// on, so that the sums of all groups are formed side by side.
 pub(super) struct Strip {
     values: [f32; STRIP],
-    /// What is in use, padding included: a multiple of [`GROUP`].
+    /// What is in use, padding between blocks included.
     len: usize,
     /// Elements without padding, and zeros among them.
     pub(super) elements: usize,
     pub(super) zeros: usize,
-    /// 1/|x| of each, 0 of a zero.
-    inverses: [f64; STRIP],
-    /// By group: bits of the largest magnitude, and of the smallest nonzero one less one, `u32::MAX` without any.
-    largest: [u32; GROUPS],
-    smallest: [u32; GROUPS],
+    across: Box<Across>,
+    /// By group.
+    extremes: [Extremes; GROUPS],
     /// By group: Σ x².
     signal: [f64; GROUPS],
 }
 
+/// Of each element of a strip, padded with zeros to its end.
+struct Across {
+    values: [f32; STRIP],
+    /// 1/|x|, 0 of a zero.
+    inverses: [f64; STRIP],
+    /// What is in use: all, which the compiler must not know, or it unrolls loops to scalar code.
+    len: usize,
+}
+
 impl Strip {
     pub(super) fn new() -> Self {
+        let across = Across { values: [0.0; STRIP], inverses: [0.0; STRIP], len: STRIP };
         Self {
             values: [0.0; STRIP],
             len: 0,
             elements: 0,
             zeros: 0,
-            inverses: [0.0; STRIP],
-            largest: [0; GROUPS],
-            smallest: [0; GROUPS],
+            across: Box::new(across),
+            extremes: [Extremes::default(); GROUPS],
             signal: [0.0; GROUPS],
         }
     }
@@ -78,61 +86,40 @@ impl Strip {
     /// Finds out what there is to know, once all elements are there. Returns whether all are finite: else only
     /// [`values`](Self::values) mean anything.
     pub(super) fn survey(&mut self, level: Level) -> bool {
-        self.pad(GROUP);
+        self.values[self.len..].fill(0.0);
         fast::run(level, Survey(self));
-        self.zeros -= self.len - self.elements;
-        self.largest().iter().all(|&bits| bits < INFINITY)
+        self.zeros -= STRIP - self.elements;
+        self.extremes.iter().all(|extremes| extremes.largest < INFINITY)
     }
 
-    /// The elements and their padding.
+    /// The elements, with the padding between them, in order.
     pub(super) fn values(&self) -> &[f32] {
         &self.values[..self.len]
     }
 
+    /// The elements across.
+    pub(super) fn across(&self) -> &[f32] {
+        &self.across.values[..self.across.len]
+    }
+
+    /// 1/|x| of the elements across, 0 of a zero.
     pub(super) fn inverses(&self) -> &[f64] {
-        &self.inverses[..self.len]
+        &self.across.inverses[..self.across.len]
     }
 
-    pub(super) fn largest(&self) -> &[u32] {
-        &self.largest[..self.len / GROUP]
+    /// The extremes of each group.
+    pub(super) fn extremes(&self) -> &[Extremes; GROUPS] {
+        &self.extremes
     }
 
-    /// Largest and smallest of the groups of a segment.
-    fn extremes(&self, segment: &Segment) -> Extremes {
-        let largest = self.largest[segment.groups()].iter().fold(0, |high, &bits| bits.max(high));
-        let smallest = self.smallest[segment.groups()].iter().fold(u32::MAX, |low, &bits| bits.min(low));
-        Extremes { largest, smallest }
-    }
-
-    pub(super) fn signal(&self) -> &[f64] {
-        &self.signal[..self.len / GROUP]
-    }
-}
-
-/// A block in a strip.
-#[derive(Clone, Copy)]
-pub(super) struct Segment {
-    /// Position in the tensor of its first element.
-    pub(super) first: u64,
-    /// Place in the strip of its first element, a multiple of [`GROUP`].
-    pub(super) start: usize,
-    /// Elements.
-    pub(super) len: usize,
-}
-
-impl Segment {
-    /// The blocks of `elements` elements that begin at position `first`.
-    pub(super) fn runs(first: u64, elements: usize, run: usize) -> impl Iterator<Item = Self> {
-        let segment = move |start| Self { first: first + start as u64, start, len: run.min(elements - start) };
-        (0..elements).step_by(run).map(segment)
-    }
-
-    pub(super) fn groups(&self) -> std::ops::Range<usize> {
-        self.start / GROUP..(self.start + self.len).div_ceil(GROUP)
+    /// Σ x² of each group.
+    pub(super) fn signal(&self) -> &[f64; GROUPS] {
+        &self.signal
     }
 }
 
 /// Bits of the largest magnitude, and of the smallest nonzero one less one.
+#[derive(Clone, Copy)]
 pub(super) struct Extremes {
     largest: u32,
     smallest: u32,
@@ -159,16 +146,10 @@ impl Extremes {
         (self.largest < INFINITY).then(|| f32::from_bits(self.largest))
     }
 
-    /// The largest over the smallest magnitude of finite elements, which is well inside the range of f64; `None` if all
-    /// are zero.
-    fn ratio(&self) -> Option<f64> {
+    /// The largest and the smallest nonzero magnitude, if all elements are finite; `None` if all are zero.
+    pub(super) fn magnitudes(&self) -> Option<(f64, f64)> {
         let magnitude = |bits| f64::from(f32::from_bits(bits));
-        (self.largest > 0).then(|| magnitude(self.largest) / magnitude(self.smallest + 1))
-    }
-
-    /// log2 of that.
-    pub(super) fn range_log2(&self) -> Option<f64> {
-        self.ratio().map(libm::log2)
+        (self.largest > 0).then(|| (magnitude(self.largest), magnitude(self.smallest + 1)))
     }
 }
 
@@ -191,36 +172,12 @@ impl Kernel for FindExtremes<'_> {
     }
 }
 
-/// Dynamic ranges of the blocks of a strip.
-#[derive(Default)]
-pub(super) struct Ranges {
-    /// Blocks that have one.
-    count: u64,
-    max_log2: f64,
-    sum_log2: f64,
-}
-
-impl Ranges {
-    /// Those of blocks of finite elements.
-    pub(super) fn of(strip: &Strip, segments: &[Segment]) -> Self {
-        let (mut count, mut largest, mut exponents, mut product) = (0, 1.0_f64, 0, 1.0_f64);
-        for ratio in segments.iter().filter_map(|segment| strip.extremes(segment).ratio()) {
-            count += 1;
-            largest = largest.max(ratio);
-            // One logarithm serves all: the significands' product stays below 2^32.
-            exponents += exponent_of(ratio);
-            product *= f64::from_bits(ratio.to_bits() & FRACTION | 1.0_f64.to_bits());
-        }
-        let sum_log2 = f64::from(exponents) + libm::log2(product);
-        Self { count, max_log2: libm::log2(largest), sum_log2 }
-    }
-
-    pub(super) fn add_to(&self, stats: &mut BlockStats) {
-        stats.ranged += self.count;
-        stats.range_sum += self.sum_log2;
-        if self.count > 0 {
-            stats.range_max = stats.range_max.max(self.max_log2);
-        }
+/// The even places, then the odd ones.
+#[inline(always)]
+fn unzip(from: &[f32; STRIP], to: &mut [f32; STRIP]) {
+    let (even, odd) = to.split_at_mut(STRIP / 2);
+    for ((pair, even), odd) in from.as_chunks::<2>().0.iter().zip(even).zip(odd) {
+        (*even, *odd) = (pair[0], pair[1]);
     }
 }
 
@@ -231,50 +188,55 @@ impl Kernel for Survey<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let strip = self.0;
-        let values = &strip.values[..strip.len];
-        let groups = values.as_chunks::<GROUP>().0;
-        let mut zeros = 0_u32;
+        let Strip { values, across, extremes, signal, zeros, .. } = self.0;
+        // Each turn takes the last bit of the place to the front: after four, what was the place in a group is the row.
+        let mut turned = [0.0; STRIP];
+        unzip(values, &mut turned);
+        unzip(&turned, &mut across.values);
+        unzip(&across.values, &mut turned);
+        unzip(&turned, &mut across.values);
+        let Across { values, inverses, len } = &mut **across;
+        let values = &values[..*len];
+        let mut count = 0_u32;
         for x in values {
-            zeros += u32::from(*x == 0.0);
+            count += u32::from(*x == 0.0);
         }
-        strip.zeros = zeros as usize;
-        let extremes = strip.largest.iter_mut().zip(&mut strip.smallest);
-        for (group, (largest, smallest)) in groups.iter().zip(extremes) {
-            (*largest, *smallest) = (0, u32::MAX);
-            for x in group {
+        *zeros = count as usize;
+        let (mut largest, mut smallest) = ([0; GROUPS], [u32::MAX; GROUPS]);
+        for row in values.chunks_exact(GROUPS) {
+            for ((x, largest), smallest) in row.iter().zip(&mut largest).zip(&mut smallest) {
                 let magnitude = x.to_bits() & !SIGN;
                 *largest = magnitude.max(*largest);
                 // Zero wraps around to the largest, so that it is never the smallest.
                 *smallest = magnitude.wrapping_sub(1).min(*smallest);
             }
         }
-        for (inverse, x) in strip.inverses[..strip.len].iter_mut().zip(values) {
-            let x = f64::from(x.abs());
-            *inverse = if x == 0.0 { 0.0 } else { 1.0 / x };
+        for ((extremes, largest), smallest) in extremes.iter_mut().zip(largest).zip(smallest) {
+            *extremes = Extremes { largest, smallest };
         }
-        let mut squares = [0.0; STRIP];
-        for (square, x) in squares[..strip.len].iter_mut().zip(values) {
-            let x = f64::from(*x);
-            *square = x * x;
+        for (inverse, x) in inverses[..*len].iter_mut().zip(values) {
+            let magnitude = x.to_bits() & !SIGN;
+            // The quotient of significands in f32, which takes a fraction of the time of one in f64, and a Newton step.
+            let significand = f32::from_bits(magnitude & FRACTION | 1.0_f32.to_bits());
+            let estimate = f64::from(1.0 / significand);
+            let residual = 1.0 - f64::from(significand) * estimate;
+            let of_significand = estimate + estimate * residual;
+            let power = f64::from_bits((1023 + 127 - u64::from(magnitude >> 23)) << 52);
+            *inverse = if magnitude == 0 { 0.0 } else { of_significand * power };
         }
-        sum_groups(&squares[..strip.len], &mut strip.signal);
-    }
-}
-
-/// The sum of each group, in an order that does not depend on the width of the processor's vectors.
-#[inline(always)]
-pub(super) fn sum_groups(terms: &[f64], sums: &mut [f64; GROUPS]) {
-    let groups = terms.as_chunks::<GROUP>().0;
-    for (group, sum) in groups.iter().zip(sums) {
-        let mut eight = [0.0; 8];
-        for (index, sum) in eight.iter_mut().enumerate() {
-            *sum = group[index] + group[index + 8];
+        if extremes.iter().any(|extremes| extremes.smallest < HIDDEN - 1) {
+            // Subnormal numbers have no significand like the others'.
+            for (inverse, x) in inverses[..*len].iter_mut().zip(values) {
+                let x = f64::from(x.abs());
+                *inverse = if x == 0.0 { 0.0 } else { 1.0 / x };
+            }
         }
-        let mut four = [0.0; 4];
-        for (index, sum) in four.iter_mut().enumerate() {
-            *sum = eight[index] + eight[index + 4];
+        *signal = [0.0; GROUPS];
+        for row in values.chunks_exact(GROUPS) {
+            for (x, signal) in row.iter().zip(&mut *signal) {
+                let x = f64::from(*x);
+                *signal += x * x;
+            }
         }
-        *sum = (four[0] + four[2]) + (four[1] + four[3]);
     }
 }
