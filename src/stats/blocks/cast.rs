@@ -121,15 +121,14 @@ pub(super) struct Outcome {
     pub(super) noise: [f64; GROUPS],
 }
 
-/// The casts of one strip after the other.
+/// The casts of one strip after the other. All arrays are across, as a strip's are.
 pub(super) struct Caster {
     level: Level,
     times: [f32; STRIP],
     over: [f32; STRIP],
     back: [f64; STRIP],
-    /// Across, as in a strip: as all of these.
     rounded: [f32; STRIP],
-    /// |x − x̂|, then that over |x|.
+    /// |x − x̂|.
     errors: [f64; STRIP],
 }
 
@@ -154,55 +153,63 @@ impl Caster {
         scales: &GroupScales,
         max_rel: f64,
     ) -> Outcome {
-        let divides = scales.over.iter().any(|over| *over != 1.0);
-        let (level, caster) = (self.level, &mut *self);
-        let found = if divides {
-            fast::run(level, Cast::<true> { caster, strip, element, scale, scales })
-        } else {
-            fast::run(level, Cast::<false> { caster, strip, element, scale, scales })
-        };
+        let counts = self.round(strip, element, scale, scales);
+        let found = fast::run(self.level, Errors { caster: self, strip, scales });
         let padding = (STRIP - strip.elements) as u64;
         let (elements, zeros) = (strip.elements as u64, strip.zeros as u64);
         let [becomes_zero, below_normal, overflow] =
-            [found.becomes_zero, found.below_normal, found.overflow].map(u64::from);
+            [counts.becomes_zero, counts.below_normal, counts.overflow].map(u64::from);
         let mut stats = FormatStats::default();
         stats.classes.zero = zeros;
         stats.classes.underflow = becomes_zero - padding - zeros;
         stats.classes.subnormal = below_normal - becomes_zero;
         stats.classes.overflow = overflow;
         stats.classes.normal = elements + padding - below_normal - overflow;
-        stats.exceeds_max = found.clipped.into();
+        stats.exceeds_max = counts.clipped.into();
         let errors = &mut stats.errors;
         (errors.elements, errors.nonzero) = (elements, elements - zeros);
-        errors.signal = strip.signal().iter().sum();
-        errors.noise = found.noise.iter().sum();
-        errors.relative = found.relative;
+        errors.signal = strip.total_signal;
+        errors.noise = total(&found.noise);
+        errors.relative = total(&found.relative);
         errors.max_abs = f64::from_bits(found.max_abs);
         // What multiplication has rounded is less than the addition. No error to nearest exceeds 1, unless the product
         // with the plan's scale has left the range.
         let found_max_rel = f64::from_bits(found.max_rel);
         let beyond = max_rel < 1.0 || found_max_rel > 1.0 + 1e-15;
         if beyond && found_max_rel * (1.0 + 1e-12) > max_rel {
-            errors.max_rel = fast::run(self.level, MaxRel { caster: self, strip });
+            errors.max_rel = fast::run(self.level, MaxRel { errors: &self.errors, strip });
         }
         Outcome { stats, noise: found.noise }
     }
+
+    /// The numbers that elements become, before they come back.
+    fn round(&mut self, strip: &Strip, element: &Element, scale: f32, scales: &GroupScales) -> Counts {
+        let (level, caster) = (self.level, self);
+        let clips = strip.extremes().iter().zip(&scales.times).zip(&scales.over);
+        let clips = clips.fold(false, |clips, ((extremes, times), over)| {
+            clips | ((extremes.largest() * scale) * times / over > element.max)
+        });
+        let divides = scales.over.iter().fold(false, |divides, over| divides | (*over != 1.0));
+        match (clips, divides) {
+            (false, false) => {
+                fast::run(level, Round::<false, false> { caster, strip, element, scale, scales })
+            }
+            (true, false) => fast::run(level, Round::<true, false> { caster, strip, element, scale, scales }),
+            (_, true) => fast::run(level, Round::<true, true> { caster, strip, element, scale, scales }),
+        }
+    }
 }
 
-/// Figures of one strip, over its padding too, which adds nothing but zeros.
-struct Found {
-    noise: [f64; GROUPS],
-    relative: f64,
-    max_abs: u64,
-    max_rel: u64,
+/// Elements of a strip, and of its padding, which adds nothing but zeros.
+struct Counts {
     becomes_zero: u32,
     below_normal: u32,
     overflow: u32,
     clipped: u32,
 }
 
-/// Casts every element, and adds up what becomes of them.
-struct Cast<'a, const DIVIDES: bool> {
+/// Rounds every element. `CLIPS`: some may be above the largest number; `DIVIDES`: some scales divide.
+struct Round<'a, const CLIPS: bool, const DIVIDES: bool> {
     caster: &'a mut Caster,
     strip: &'a Strip,
     element: &'a Element,
@@ -210,66 +217,86 @@ struct Cast<'a, const DIVIDES: bool> {
     scales: &'a GroupScales,
 }
 
-impl<const DIVIDES: bool> Kernel for Cast<'_, DIVIDES> {
+impl<const CLIPS: bool, const DIVIDES: bool> Kernel for Round<'_, CLIPS, DIVIDES> {
+    type Out = Counts;
+
+    #[inline(always)]
+    fn run(self) -> Counts {
+        let Self { caster, strip, element, scale, scales } = self;
+        let Element { min_normal, max, .. } = *element;
+        let values = strip.across();
+        expand(&scales.times, &mut caster.times);
+        if DIVIDES {
+            expand(&scales.over, &mut caster.over);
+        }
+        let (mut becomes_zero, mut below_normal, mut overflow, mut clipped) = (0_u32, 0_u32, 0_u32, 0_u32);
+        let scalings = values.iter().zip(&caster.times).zip(&caster.over);
+        for (((x, times), over), rounded) in scalings.zip(&mut caster.rounded) {
+            let product = (x * scale) * times;
+            let scaled = if DIVIDES { product / over } else { product };
+            let magnitude = f32::from_bits(scaled.to_bits() & !SIGN);
+            let limited = if CLIPS {
+                let in_reach = if magnitude > 4.0 * max { 4.0 * max } else { magnitude };
+                let unlimited = element.round(in_reach);
+                overflow += u32::from(unlimited > max);
+                clipped += u32::from(magnitude > max);
+                if unlimited > max { max } else { unlimited }
+            } else {
+                element.round(magnitude)
+            };
+            becomes_zero += u32::from(limited == 0.0);
+            below_normal += u32::from(limited < min_normal);
+            *rounded = limited;
+        }
+        Counts { becomes_zero, below_normal, overflow, clipped }
+    }
+}
+
+/// Errors of a strip; the largest as bits, which are in the order of numbers that are not negative.
+struct Found {
+    noise: [f64; GROUPS],
+    relative: [f64; GROUPS],
+    max_abs: u64,
+    max_rel: u64,
+}
+
+/// Brings every rounded number back, and adds up its errors.
+struct Errors<'a> {
+    caster: &'a mut Caster,
+    strip: &'a Strip,
+    scales: &'a GroupScales,
+}
+
+impl Kernel for Errors<'_> {
     type Out = Found;
 
     #[inline(always)]
     fn run(self) -> Found {
-        let Self { caster, strip, element, scale, scales } = self;
-        let values = strip.across();
-        let len = values.len();
-        let Element { min_normal, max, .. } = *element;
-        expand(&scales.times, &mut caster.times);
+        let Self { caster, strip, scales } = self;
         expand(&scales.back, &mut caster.back);
-        if DIVIDES {
-            expand(&scales.over, &mut caster.over);
-        }
-
-        let rounded = &mut caster.rounded[..len];
-        let (mut becomes_zero, mut below_normal, mut overflow, mut clipped) = (0_u32, 0_u32, 0_u32, 0_u32);
-        for (((x, times), over), rounded) in
-            values.iter().zip(&caster.times[..len]).zip(&caster.over[..len]).zip(&mut *rounded)
-        {
-            let product = (x * scale) * times;
-            let scaled = if DIVIDES { product / over } else { product };
-            let magnitude = f32::from_bits(scaled.to_bits() & !SIGN);
-            let in_reach = if magnitude > 4.0 * max { 4.0 * max } else { magnitude };
-            let unlimited = element.round(in_reach);
-            let limited = if unlimited > max { max } else { unlimited };
-            becomes_zero += u32::from(limited == 0.0);
-            below_normal += u32::from(limited < min_normal);
-            overflow += u32::from(unlimited > max);
-            clipped += u32::from(magnitude > max);
-            *rounded = limited;
-        }
-        let errors = &mut caster.errors[..len];
+        let Caster { back, rounded, errors, .. } = caster;
+        let values = strip.across();
         let mut max_abs = 0;
-        for (((x, rounded), back), error) in
-            values.iter().zip(&*rounded).zip(&caster.back[..len]).zip(&mut *errors)
-        {
+        for (((x, rounded), back), error) in values.iter().zip(&*rounded).zip(&*back).zip(&mut *errors) {
             *error = (f64::from(x.abs()) - f64::from(*rounded) * back).abs();
-            // Bits of numbers that are not negative are in their order.
             max_abs = error.to_bits().max(max_abs);
         }
-        let mut noise = [0.0; GROUPS];
-        for row in errors.chunks_exact(GROUPS) {
-            for (error, noise) in row.iter().zip(&mut noise) {
+        let inverses = strip.inverses();
+        let errors = &errors[..values.len()];
+        let (mut noise, mut relative) = ([0.0; GROUPS], [0.0; GROUPS]);
+        for (errors, inverses) in errors.chunks_exact(GROUPS).zip(inverses.chunks_exact(GROUPS)) {
+            for ((error, inverse), (noise, relative)) in
+                errors.iter().zip(inverses).zip(noise.iter_mut().zip(&mut relative))
+            {
                 *noise += error * error;
+                *relative += error * inverse;
             }
         }
         let mut max_rel = 0;
-        for (error, inverse) in errors.iter_mut().zip(strip.inverses()) {
-            *error *= inverse;
-            max_rel = error.to_bits().max(max_rel);
+        for (error, inverse) in errors.iter().zip(inverses) {
+            max_rel = (error * inverse).to_bits().max(max_rel);
         }
-        let mut relative = [0.0; GROUPS];
-        for row in errors.chunks_exact(GROUPS) {
-            for (error, relative) in row.iter().zip(&mut relative) {
-                *relative += error;
-            }
-        }
-        let relative = relative.iter().sum();
-        Found { noise, relative, max_abs, max_rel, becomes_zero, below_normal, overflow, clipped }
+        Found { noise, relative, max_abs, max_rel }
     }
 }
 
@@ -281,9 +308,18 @@ fn expand<T: Copy>(groups: &[T; GROUPS], elements: &mut [T; STRIP]) {
     }
 }
 
+/// The sum over all groups, four at a time.
+pub(super) fn total(groups: &[f64; GROUPS]) -> f64 {
+    let mut sums = [0.0; 4];
+    for four in groups.as_chunks::<4>().0 {
+        sums.iter_mut().zip(four).for_each(|(sum, group)| *sum += group);
+    }
+    (sums[0] + sums[2]) + (sums[1] + sums[3])
+}
+
 /// The largest relative error to the last bit: a quotient, not a product with a rounded inverse.
 struct MaxRel<'a> {
-    caster: &'a Caster,
+    errors: &'a [f64; STRIP],
     strip: &'a Strip,
 }
 
@@ -292,12 +328,9 @@ impl Kernel for MaxRel<'_> {
 
     #[inline(always)]
     fn run(self) -> f64 {
-        let casts = self.strip.across().iter().zip(&self.caster.rounded).zip(&self.caster.back);
         let mut largest = 0;
-        for ((x, rounded), back) in casts {
-            let x = f64::from(x.abs());
-            let error = (x - f64::from(*rounded) * back).abs();
-            let relative = if x == 0.0 { 0.0 } else { error / x };
+        for (x, error) in self.strip.across().iter().zip(self.errors) {
+            let relative = if *x == 0.0 { 0.0 } else { error / f64::from(x.abs()) };
             largest = relative.to_bits().max(largest);
         }
         f64::from_bits(largest)

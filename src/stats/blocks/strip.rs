@@ -1,5 +1,6 @@
 //! A few hundred elements in the first-level cache, with what all casts need to know of them.
 
+use super::cast::total;
 use crate::cast::fast::{self, Kernel, Level};
 
 /// Elements of a strip.
@@ -27,8 +28,9 @@ pub(super) struct Strip {
     across: Box<Across>,
     /// By group.
     extremes: [Extremes; GROUPS],
-    /// By group: Σ x².
+    /// Σ x², by group and of all.
     signal: [f64; GROUPS],
+    pub(super) total_signal: f64,
 }
 
 /// Of each element of a strip, padded with zeros to its end.
@@ -51,6 +53,7 @@ impl Strip {
             across: Box::new(across),
             extremes: [Extremes::default(); GROUPS],
             signal: [0.0; GROUPS],
+            total_signal: 0.0,
         }
     }
 
@@ -89,6 +92,7 @@ impl Strip {
         self.values[self.len..].fill(0.0);
         fast::run(level, Survey(self));
         self.zeros -= STRIP - self.elements;
+        self.total_signal = total(&self.signal);
         self.extremes.iter().all(|extremes| extremes.largest < INFINITY)
     }
 
@@ -139,6 +143,11 @@ impl Extremes {
     pub(super) fn merge(&mut self, other: &Self) {
         self.largest = self.largest.max(other.largest);
         self.smallest = self.smallest.min(other.smallest);
+    }
+
+    /// The largest magnitude, if all elements are finite.
+    pub(super) fn largest(&self) -> f32 {
+        f32::from_bits(self.largest)
     }
 
     /// The largest magnitude; `None` if some element is not finite.
