@@ -12,7 +12,7 @@ mod together;
 mod worlds;
 
 pub use blocks::{BlockTask, bytes_to_read, run_block_casts, run_blocks};
-pub use fp8::{Fp8Cast, Fp8Plan, Fp8Results, Fp8Step, Series, run_fp8};
+pub use fp8::{Fp8Cast, Fp8Plan, Fp8Results, Fp8Step, Series, replay_magnitudes, run_fp8};
 pub use recommend::{Candidates, Found, candidate_blocks, run_candidates};
 pub use replicas::replicas;
 pub use scalers::run_scalers;

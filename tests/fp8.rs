@@ -86,6 +86,84 @@ fn delayed_scales_are_those_of_the_frameworks() {
     ));
 }
 
+#[test]
+fn traces_of_magnitudes_give_the_recorded_scales() {
+    let index: Value = serde_json::from_slice(&std::fs::read(testdata("fp8/index.json")).unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("amax.csv");
+    let mut met = 0;
+    for (name, about) in index.as_object().unwrap() {
+        let recipe = match name.split('/').next().unwrap() {
+            "te_delayed_fused" => "delayed",
+            "te_delayed_jax" => "delayed:jax",
+            _ => continue,
+        };
+        let rows = read(name);
+        let amaxes: Vec<f32> = rows.iter().map(|row| f32::from_bits(bits(&row["amax_f32bits"]))).collect();
+        // A trace makes no difference between NaN and Inf.
+        if amaxes.iter().any(|amax| amax.is_nan()) {
+            continue;
+        }
+        let lines = amaxes.iter().enumerate().map(|(step, amax)| format!("{step},{amax:e}\n"));
+        std::fs::write(&path, "step,amax:layer\n".to_owned() + &lines.collect::<String>()).unwrap();
+        let format = if about["fp8_max"] == 448.0 { "e4m3fn" } else { "e5m2" };
+        let [history, margin] = ["amax_history_len", "margin"].map(|key| about[key].to_string());
+        let algo = about["amax_compute_algo"].as_str().unwrap();
+        let options = ["--recipe", recipe, "--format", format, "--history", &history, "--margin", &margin];
+        let mut arguments = vec!["fp8", path.to_str().unwrap(), "--amax-algo", algo];
+        arguments.extend(options);
+        let (report, code) = run(&arguments);
+        assert_eq!(code, 0, "{report}");
+        let steps = report["tensors"].as_array().unwrap();
+        assert_eq!(steps.len(), rows.len());
+        for (step, row) in steps.iter().zip(&rows) {
+            let cell = &step["recipes"][0];
+            assert_eq!(
+                bits(cell["scale_bits"].as_str().unwrap()),
+                bits(&row["scale_used_f32"]),
+                "{name} {step}"
+            );
+            assert_eq!(cell["saturated"], Value::Null);
+            met += 1;
+        }
+        assert_eq!((&steps[0]["name"], &steps[0]["role"]), (&"layer".into(), &"gradient".into()));
+    }
+    assert!(met > 5000, "{met}");
+    say(&format!("delayed scaling of traces: {met} steps as recorded"));
+}
+
+#[test]
+fn what_a_trace_cannot_tell_is_refused() {
+    let trace = "testdata/gradscaler_cnn_default.csv";
+    for (arguments, sentence) in [
+        (&["fp8", trace, "--recipe", "current,mxfp8"][..], "the recipes for it are those of delayed scaling"),
+        (&["fp8", trace, GPT], "traces (.csv, .tsv, .jsonl, TensorBoard) and dumps are not read together"),
+        (&["fp8", trace, "--unscale", "2"], "--unscale is for dumps, not for traces"),
+        (&["fp8", GPT, "--column", "scale=x"], "--column is for traces, not for dumps"),
+        (&["fp8", trace, "--steps", "5000.."], "no magnitude at a step of --steps 5000.."),
+        (&["fp8", "nowhere.csv"], "nowhere.csv: cannot open the file"),
+    ] {
+        let (said, code) = run(arguments);
+        assert_eq!(code, 2, "{arguments:?}");
+        assert!(said.as_str().unwrap().contains(sentence), "{said}");
+    }
+    let (report, code) = run(&["fp8", trace, "--steps", "0..9", "--role", "activation"]);
+    assert_eq!((code, report["tensors"].as_array().unwrap().len()), (0, 10));
+    assert_eq!(report["tensors"][3]["recipes"][0]["format"], "e4m3fn:tensor");
+    assert!(report["notices"][0].as_str().unwrap().contains("other recipes are left out"));
+}
+
+#[test]
+fn an_inf_leaves_transformer_engine_without_a_scale() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = npy(folder.path(), "x.npy", "32,", &[&[f32::INFINITY][..], &[1e-3; 31]].concat());
+    let (report, _) = run(&["fp8", &path, "--recipe", "current,nvfp4:te,mxfp8:rceil"]);
+    let findings = report["findings"].to_string();
+    assert!(findings.contains("An Inf gives no scale: in 1 tensor (x)"), "{findings}");
+    assert!(findings.contains("the tensor's scale of current and nvfp4:te is 1"), "{findings}");
+    assert_eq!(report["tensors"][0]["recipes"][0]["scale"], 1.0);
+}
+
 /// The factor that an element is multiplied by, in a block whose largest magnitude is `amax`.
 fn factor(format: &str, amax: f32) -> u32 {
     match block_scale(&find_block(format).unwrap(), TensorScale::ONE, amax).factor {
@@ -418,6 +496,7 @@ fn lines_fit_the_terminal_and_pictures_are_drawn() {
         vec!["fp8", "testdata/gpt"],
         vec!["fp8", SPIKE, "--recipe", "delayed", "--history", "4"],
         vec!["fp8", "testdata/gpt/h0_fc_weight_grad_step01500.npy"],
+        vec!["fp8", "testdata/gradscaler_gpt_interval100.tensors.csv", "--recipe", "delayed,delayed:jax"],
         vec!["recommend", GPT],
         vec!["recommend", "testdata/gpt", "--by", "layer", "--min-sqnr", "60"],
     ]

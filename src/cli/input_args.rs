@@ -48,6 +48,20 @@ pub(super) struct InputArgs {
 }
 
 impl InputArgs {
+    /// The options that only dumps have a use for, and whether they were given.
+    pub(super) fn of_dumps(&self) -> [(&'static str, bool); 8] {
+        [
+            ("--tensor", self.tensor.is_some()),
+            ("--exclude", self.exclude.is_some()),
+            ("--ranks", self.ranks.is_some()),
+            ("--layout", self.layout.is_some()),
+            ("--dtype", self.dtype.is_some()),
+            ("--unscale", self.unscale.is_some()),
+            ("--shape", self.shape.is_some()),
+            ("--endian", self.endian.is_some()),
+        ]
+    }
+
     /// Whether the filters leave a tensor of another dump.
     pub(super) fn wants(&self, tensor: &Identity) -> bool {
         let matches = |regex: &Option<Regex>| regex.as_ref().map(|regex| regex.is_match(&tensor.name));

@@ -118,6 +118,22 @@ pub fn run_fp8(
     Fp8Results { series: results, problems }
 }
 
+/// Replays delayed scaling on a tensor of which only the largest magnitude of each step is known: what each recipe of
+/// that kind does at each step, without statistics of values.
+pub fn replay_magnitudes(role: Role, amaxes: &[f32], plan: &Fp8Plan) -> Vec<Vec<Fp8Cast>> {
+    let mut steps: Vec<Vec<Fp8Cast>> = amaxes.iter().map(|_| Vec::new()).collect();
+    for recipe in &plan.recipes {
+        let (Some(variant), Ok(spec)) = (recipe.variant(), recipe.block(role, plan.elements)) else {
+            continue;
+        };
+        for (step, moment) in steps.iter_mut().zip(moments(variant, plan.settings, &spec, amaxes)) {
+            let scale = Some(BlockScale::of_factor(moment.scale, 1.0 / moment.scale));
+            step.push(Fp8Cast { spec, scale, moment: Some(moment), stats: None });
+        }
+    }
+    steps
+}
+
 /// A series with the scales of its steps.
 struct Replayed {
     steps: Vec<Option<Step>>,

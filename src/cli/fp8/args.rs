@@ -6,6 +6,7 @@ use regex::Regex;
 
 use super::super::args::{OutputArgs, choices, named};
 use super::super::input_args::InputArgs;
+use super::super::simulate::column_help;
 use crate::report::fp8::{METRICS, Metric};
 use crate::scaler::fp8::{
     ACTIVATION, AMAX_ALGOS, AmaxAlgo, Elements, FORMATS, GRADIENT, RECIPES, ROLES, Recipe, Role, Roles, find,
@@ -28,6 +29,9 @@ pub(in crate::cli) struct Fp8Args {
     /// Element format [default: as each recipe's framework has it]
     #[arg(long, value_name = "FORMAT", value_parser = format_parser(), long_help = format_help(), hide_possible_values = true, help_heading = "Recipes")]
     pub(super) format: Option<Elements>,
+    /// Say what a column of a trace means
+    #[arg(long, value_name = "ROLE=NAME", long_help = column_help(), help_heading = "Input")]
+    pub(super) column: Vec<String>,
     #[command(flatten)]
     pub(super) roles: RoleArgs,
     /// Steps that delayed scaling remembers (amax_history_len)

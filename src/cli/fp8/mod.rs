@@ -1,6 +1,7 @@
 //! Wiring of `amp-inspect fp8`.
 
 mod args;
+mod trace;
 
 pub(super) use args::{Fp8Args, RoleArgs};
 
@@ -11,6 +12,7 @@ use super::output::{Outputs, complain_of_all};
 use super::progress::Progress;
 use super::rows::rows;
 use super::series::{Series, series};
+use super::simulate::refuse;
 use crate::error::{Error, Result};
 use crate::pipeline::{self, Fp8Plan, Fp8Step};
 use crate::report::fp8::{Cell, Fp8Report, Options, Origin};
@@ -23,6 +25,10 @@ pub(super) fn run(args: Fp8Args) -> Result<Outcome> {
     let outputs = Outputs::prepare(args.output.clone())?;
     outputs.keep_apart(None, &args.input.paths)?;
     let plan = plan(&args);
+    if args.input.paths.iter().any(|path| trace::is_trace(path)) {
+        return trace::run(args, plan, outputs);
+    }
+    refuse(&[("--column", !args.column.is_empty())], "is for traces, not for dumps")?;
     let mut report = Fp8Report::new(&plan.recipes, options(&args));
     let roles = args.roles.roles();
     let inputs = Inputs::open(args.input);
@@ -50,7 +56,9 @@ pub(super) fn run(args: Fp8Args) -> Result<Outcome> {
             }
             let place = Place { name: series.name.clone(), ..place };
             let (input, info) = (dumps[first], &tasks[first].info);
-            let origin = Origin { input, series: number, place, role: series.role.name(), info };
+            let role = series.role.name();
+            let amax = step.source.amax();
+            let origin = Origin { input, series: number, place, role, info: Some(info), amax };
             push(&mut report, &plan, origin, &step);
             any = true;
         }

@@ -179,7 +179,7 @@ fn synthetic_help() -> String {
     format!("A made-up record, labelled as such:{}", choices(rows))
 }
 
-fn column_help() -> String {
+pub(in crate::cli) fn column_help() -> String {
     let rows = ROLES.iter().map(|(name, _, meaning, _)| (*name, *meaning));
     format!(
         "Say what a column of the trace means, where its head does not tell (repeatable): grad_amax=gmax. The NAME of \

@@ -3,7 +3,8 @@
 mod args;
 mod record;
 
-pub(super) use args::SimulateArgs;
+pub(super) use args::{SimulateArgs, column_help};
+pub(super) use record::refuse;
 
 use args::{Scalers, Unscale};
 

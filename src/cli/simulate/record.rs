@@ -89,7 +89,7 @@ fn has_magnitudes(trace: &Trace) -> bool {
 }
 
 /// Refuses the first option that was given and says nothing of such a record.
-fn refuse(given: &[(&str, bool)], why: &str) -> Result<()> {
+pub(in crate::cli) fn refuse(given: &[(&str, bool)], why: &str) -> Result<()> {
     given
         .iter()
         .find(|(_, given)| *given)

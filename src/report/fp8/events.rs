@@ -69,8 +69,9 @@ impl<'a> Span<'a> {
         let worst = self.moments.iter().copied().reduce(|a, b| if off(b.1) > off(a.1) { b } else { a });
         let (tensor, cell) = worst.unwrap_or(self.moments[0]);
         let num = |num: Option<Num>| num.map_or("–".to_owned(), |num| short(num.0, 3));
-        let saturated = self.moments.iter().filter_map(|(_, cell)| cell.saturated).sum();
-        [num(tensor.amax), num(cell.amax_used), num(cell.scale), num(cell.bits_off), count(saturated)]
+        let saturated: Option<u64> = self.moments.iter().map(|(_, cell)| cell.saturated).sum();
+        let saturated = saturated.map_or("–".to_owned(), count);
+        [num(tensor.amax), num(cell.amax_used), num(cell.scale), num(cell.bits_off), saturated]
     }
 
     /// What happens, in words.

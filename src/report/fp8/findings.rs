@@ -11,6 +11,7 @@ pub(super) fn findings(report: &Fp8Report) -> Vec<String> {
     sentences.extend(lost(report));
     sentences.extend(clipping(report));
     sentences.extend(zero_scales(report));
+    sentences.extend(infinite(report));
     for recipe in report.recipes.iter().map(|row| row.recipe).filter(|name| name.starts_with("delayed")) {
         sentences.extend(delayed(report, recipe));
     }
@@ -99,6 +100,22 @@ fn zero_scales(report: &Fp8Report) -> Option<String> {
     })
 }
 
+/// Tensors with an Inf, of which Transformer Engine makes no scale.
+fn infinite(report: &Fp8Report) -> Option<String> {
+    let takes_one = |recipe: &str| matches!(recipe, "current" | "current:pow2" | "nvfp4:te");
+    let recipes: Vec<&str> =
+        report.recipes.iter().map(|row| row.recipe).filter(|recipe| takes_one(recipe)).collect();
+    let with_inf: Vec<&TensorRow> = report.tensors.iter().filter(|tensor| tensor.inf > 0).collect();
+    let first = with_inf.first().filter(|_| !recipes.is_empty())?;
+    Some(format!(
+        "An Inf gives no scale: in {} ({}{}) the tensor's scale of {} is 1, whatever the other values are.",
+        plural(with_inf.len() as u64, report.what()),
+        if with_inf.len() > 1 { "first " } else { "" },
+        report.name(first),
+        recipes.join(" and ")
+    ))
+}
+
 /// What happened to delayed scales.
 fn delayed(report: &Fp8Report, recipe: &str) -> Vec<String> {
     if !report.has_series() {
@@ -124,11 +141,12 @@ fn delayed(report: &Fp8Report, recipe: &str) -> Vec<String> {
     let saturates: Vec<_> = with("saturates");
     let worst = saturates.iter().min_by(|a, b| bits(a.1).total_cmp(&bits(b.1)));
     if let Some(worst) = worst {
-        let values: u64 = saturates.iter().filter_map(|(_, cell)| cell.saturated).sum();
+        // Of traces it is not known how many.
+        let values: Option<u64> = saturates.iter().map(|(_, cell)| cell.saturated).sum();
         sentences.push(format!(
             "{recipe} saturates {} in {} of {} steps of tensors: the scale is that of smaller steps before. Worst is {}, \
              {} bits beyond.",
-            plural(values, "value"),
+            values.map_or("values".to_owned(), |values| plural(values, "value")),
             count(saturates.len() as u64),
             count(all),
             place(worst),

@@ -6,6 +6,7 @@ mod events;
 mod findings;
 mod model;
 mod picture;
+mod series;
 mod terminal;
 mod text;
 

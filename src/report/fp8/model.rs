@@ -136,7 +136,7 @@ pub struct TensorRow {
     pub role: &'static str,
     /// Extent of each dimension.
     pub shape: Vec<u64>,
-    /// Stored element type.
+    /// Stored element type, empty where only magnitudes are known.
     pub dtype: String,
     /// Number of elements.
     pub elements: u64,
@@ -166,8 +166,10 @@ pub struct Origin<'a> {
     pub place: Place,
     /// Its role.
     pub role: &'static str,
-    /// Its shape and type.
-    pub info: &'a TensorInfo,
+    /// Its shape and type; `None` if only its largest magnitude is known.
+    pub info: Option<&'a TensorInfo>,
+    /// Largest finite magnitude.
+    pub amax: Option<f64>,
 }
 
 impl Fp8Report {
@@ -197,7 +199,7 @@ impl Fp8Report {
         cells: Vec<Cell>,
         stats: &[Option<&BlockStats>],
     ) {
-        let Origin { input, series, place, role, info } = origin;
+        let Origin { input, series, place, role, info, amax } = origin;
         for ((row, cell), stats) in self.recipes.iter_mut().zip(&cells).zip(stats) {
             row.add(self.tensors.len(), source, cell, *stats);
         }
@@ -208,14 +210,14 @@ impl Fp8Report {
             step: place.step,
             ranks: if place.ranks.len() > 1 { place.ranks } else { Vec::new() },
             role,
-            shape: info.shape.clone(),
-            dtype: info.dtype.name().to_owned(),
+            shape: info.map_or(Vec::new(), |info| info.shape.clone()),
+            dtype: info.map_or(String::new(), |info| info.dtype.name().to_owned()),
             elements: source.elements,
             nan: source.nan,
             inf: source.inf(),
             zero: source.zero,
             nonzero_finite: source.nonzero_finite(),
-            amax: source.amax().map(Num),
+            amax: amax.map(Num),
             dynamic_range_log2: source.dynamic_range_log2().map(Num),
             recipes: cells,
         });
@@ -224,6 +226,11 @@ impl Fp8Report {
     /// Writes the sentences once all tensors are in.
     pub fn conclude(&mut self) {
         self.findings = findings(self);
+    }
+
+    /// Whether only the largest magnitudes are known, as of traces.
+    pub(super) fn has_magnitudes_only(&self) -> bool {
+        self.tensors.iter().all(|tensor| tensor.dtype.is_empty())
     }
 
     /// Whether some tensor comes in several steps.

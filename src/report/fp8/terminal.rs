@@ -24,8 +24,11 @@ impl Fp8Report {
     /// `out` cannot be written.
     pub fn terminal(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
         self.heading(view, out)?;
-        self.recipes_table(view, out)?;
+        if !self.has_magnitudes_only() {
+            self.recipes_table(view, out)?;
+        }
         match (self.recipes.len(), self.tensors.len()) {
+            _ if self.has_magnitudes_only() => self.series_table(view, out)?,
             (1, _) => self.scales_table(view, out)?,
             (_, 1) => self.one_tensor(view, out)?,
             _ => self.tensors_table(view, out)?,
@@ -62,12 +65,12 @@ impl Fp8Report {
             all if all > series => format!(" in {} steps", count(self.steps())),
             _ => String::new(),
         };
-        let facts = format!(
-            "{}{steps}, {}, {}",
-            plural(series as u64, "tensor"),
-            plural(elements, "element"),
-            bytes(size)
-        );
+        let tensors = plural(series as u64, "tensor");
+        let facts = if self.has_magnitudes_only() {
+            format!("the largest magnitudes of {tensors}{steps}")
+        } else {
+            format!("{tensors}{steps}, {}, {}", plural(elements, "element"), bytes(size))
+        };
         let head = format!("{subject}:");
         let lines = wrap_words("", std::iter::once(&*head).chain(facts.split(' ')), view.width);
         for (index, line) in lines.iter().enumerate() {
@@ -82,7 +85,11 @@ impl Fp8Report {
             .filter(|(name, _)| of(name) > 0)
             .map(|(name, _)| format!("{}s", plural(of(name), name).trim_end_matches('s')))
             .collect();
-        let by = if self.options.role.is_some() { "as said" } else { "by name" };
+        let by = match self.options.role {
+            Some(_) => "as said",
+            None if self.has_magnitudes_only() => "as traces have them",
+            None => "by name",
+        };
         let text = format!("{} ({by}); {}", roles.join(", "), self.formulation);
         wrap("", &text, view.width).iter().try_for_each(|line| writeln!(out, "{}", view.paint.dim(line)))
     }
@@ -252,7 +259,7 @@ impl Fp8Report {
         self.more(shown, spans.len(), view, out)
     }
 
-    fn more(&self, shown: usize, all: usize, view: &View, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn more(&self, shown: usize, all: usize, view: &View, out: &mut dyn Write) -> io::Result<()> {
         if shown < all {
             writeln!(out, "{}", view.paint.dim(&format!("… {} more; --top 0 shows all {all}", all - shown)))?;
         }

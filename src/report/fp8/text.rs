@@ -113,6 +113,9 @@ impl Fp8Report {
         for sentence in &self.findings {
             writeln!(out, "- {sentence}")?;
         }
+        if self.has_magnitudes_only() {
+            return self.rest_of_markdown(out);
+        }
         writeln!(out, "\n| recipe | format | bits | underflow % | saturated | SQNR dB | worst dB |")?;
         writeln!(out, "|:--|:--|--:|--:|--:|--:|--:|")?;
         for row in &self.recipes {
@@ -144,6 +147,10 @@ impl Fp8Report {
         if tensors.len() > MARKDOWN_ROWS {
             writeln!(out, "\n… and {} more.", count((tensors.len() - MARKDOWN_ROWS) as u64))?;
         }
+        self.rest_of_markdown(out)
+    }
+
+    fn rest_of_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         self.events_markdown(out)?;
         for notice in self.notices.iter().chain(&self.problems) {
             writeln!(out, "\n> `{}`", code(notice))?;

@@ -126,6 +126,17 @@ impl Evidence {
     }
 }
 
+/// The largest magnitude of a tensor at one step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Magnitude {
+    /// The step.
+    pub step: u64,
+    /// The tensor; `None` for all together.
+    pub tensor: TensorIndex,
+    /// The magnitude; Inf for a NaN too.
+    pub amax: f64,
+}
+
 /// Collects files into one trace.
 pub struct Join {
     trace: Trace,
@@ -136,6 +147,8 @@ pub struct Join {
     single: Vec<bool>,
     /// Steps of the file at hand.
     file: Vec<Step>,
+    /// Every magnitude that was read, where they are asked for.
+    magnitudes: Option<Vec<Magnitude>>,
 }
 
 impl Join {
@@ -148,7 +161,14 @@ impl Join {
             known: HashMap::new(),
             single: Vec::new(),
             file: Vec::new(),
+            magnitudes: None,
         }
+    }
+
+    /// The same, which remembers the magnitude of each tensor at each step.
+    #[must_use]
+    pub fn remembering(self) -> Self {
+        Self { magnitudes: Some(Vec::new()), ..self }
     }
 
     /// The index of the tensor called `name`.
@@ -178,6 +198,13 @@ impl Join {
             return Err(format!("there are more than the {MOST_STEPS} steps that are read"));
         }
         let step = self.step(row);
+        if let Some(magnitudes) = &mut self.magnitudes {
+            let all =
+                [(None, row.amax)].into_iter().filter(|(_, amax)| row.tensors.is_empty() && !amax.is_nan());
+            let tensors = row.tensors.iter().map(|&(tensor, amax)| (Some(tensor), amax));
+            let of_step = |(tensor, amax)| Magnitude { step: step.number, tensor, amax };
+            magnitudes.extend(tensors.chain(all).map(of_step));
+        }
         match self.file.last() {
             Some(last) if last.number == step.number => {
                 return Err(format!("step {} is there twice", step.number));
@@ -266,6 +293,11 @@ impl Join {
     /// The trace to which histograms can be added.
     pub fn trace_mut(&mut self) -> &mut Trace {
         &mut self.trace
+    }
+
+    /// The names of tensors, and what was remembered of them, in the order read.
+    pub fn into_magnitudes(self) -> (Vec<String>, Vec<Magnitude>) {
+        (self.trace.tensors, self.magnitudes.unwrap_or_default())
     }
 
     /// The joined trace, and the tensors whose gradients are taken to be made in float32.

@@ -12,7 +12,7 @@ mod read;
 mod synthetic;
 
 pub use columns::{Column, ROLES, Role};
-pub use join::{EVIDENCES, Evidence, FP32_GRADS, Join};
+pub use join::{EVIDENCES, Evidence, FP32_GRADS, Join, Magnitude};
 pub use read::read;
 pub use synthetic::{SYNTHETICS, Synthetic};
 

@@ -41,7 +41,12 @@ fn head(picture: &mut Picture, report: &Fp8Report, about: &str) {
     };
     picture.text((MARGIN, 48.0), &subject, title);
     let elements: u64 = report.tensors.iter().map(|tensor| tensor.elements).sum();
-    let facts = format!("{}, {} · {about}", count_of(report), plural(elements, "element"));
+    let elements = if report.has_magnitudes_only() {
+        String::new()
+    } else {
+        format!(", {}", plural(elements, "element"))
+    };
+    let facts = format!("{}{elements} · {about}", count_of(report));
     let style = TextStyle::new(14.0, AXIS);
     picture.text((MARGIN, 72.0), &style.fit(&facts, room), style);
 }
