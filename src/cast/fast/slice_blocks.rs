@@ -3,9 +3,10 @@
 //! A matrix is taken band by band, a band being as many rows as a block is tall: first the scales of its blocks,
 //! then its rows, each brought to its scales and cast in one go.
 
+use super::block_scales::Scales;
 use super::slice::SliceCast;
 use super::{Kernel, Level, run};
-use crate::cast::block::{BlockPlan, Factor, TensorScale, block_scale, largest, passes_over_nan};
+use crate::cast::block::{BlockPlan, TensorScale, largest, passes_over_nan};
 use crate::cast::{CastPlan, Overflow};
 use crate::format::block::BlockShape;
 
@@ -71,32 +72,30 @@ impl SliceBlocks {
     ) {
         let band = self.tall * columns;
         let mut highest = vec![0; columns.div_ceil(self.wide)];
-        let mut factors = Vec::with_capacity(highest.len());
+        let (mut amax, mut block_scales) = (Vec::with_capacity(highest.len()), Scales::default());
         let mut scaled = vec![0.0; columns];
         let mut scales = scales.chunks_exact_mut(self.bytes_of_scale());
         for (band, codes) in values.chunks(band).zip(codes.chunks_mut(band)) {
             let across = band.len().min(columns).div_ceil(self.wide);
             self.highest(level, band, columns, self.wide, &mut highest);
-            factors.clear();
-            for (block, &high) in highest[..across].iter().enumerate() {
-                let amax = if high > INFINITY {
-                    let part = |row: &[f32]| {
-                        row.iter().skip(block * self.wide).take(self.wide).copied().collect::<Vec<_>>()
-                    };
-                    self.largest(high, &band.chunks(columns).flat_map(part).collect::<Vec<_>>())
-                } else {
-                    f32::from_bits(high)
-                };
-                let scale = block_scale(&self.plan.spec, tensor, amax);
-                factors.push(scale.factor);
-                if let Some(stored) = scales.next() {
-                    stored.copy_from_slice(&scale.code.to_le_bytes()[..stored.len()]);
+            amax.clear();
+            amax.extend(highest[..across].iter().enumerate().map(|(block, &high)| {
+                if high <= INFINITY {
+                    return f32::from_bits(high);
                 }
+                let part = |row: &[f32]| {
+                    row.iter().skip(block * self.wide).take(self.wide).copied().collect::<Vec<_>>()
+                };
+                self.largest(high, &band.chunks(columns).flat_map(part).collect::<Vec<_>>())
+            }));
+            block_scales.fill(level, &self.plan.spec, tensor, &amax);
+            for (code, stored) in block_scales.codes.iter().zip(scales.by_ref()) {
+                stored.copy_from_slice(&code.to_le_bytes()[..stored.len()]);
             }
             for (row, codes) in band.chunks(columns).zip(codes.chunks_mut(columns)) {
                 let scaled = &mut scaled[..row.len()];
                 let (wide, scale) = (self.wide, self.plan.scale);
-                run(level, Scaled { row, wide, scale, factors: &factors, scaled });
+                run(level, Scaled { row, wide, scale, scales: &block_scales, scaled });
                 self.element.encode(level, scaled, codes);
             }
         }
@@ -148,7 +147,7 @@ struct Scaled<'a> {
     row: &'a [f32],
     wide: usize,
     scale: f32,
-    factors: &'a [Factor],
+    scales: &'a Scales,
     scaled: &'a mut [f32],
 }
 
@@ -157,12 +156,15 @@ impl Kernel for Scaled<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let parts = self.row.chunks(self.wide).zip(self.scaled.chunks_mut(self.wide));
-        for ((part, scaled), factor) in parts.zip(self.factors) {
-            let pairs = part.iter().zip(scaled);
-            match *factor {
-                Factor::Times(factor) => pairs.for_each(|(x, y)| *y = (x * self.scale) * factor),
-                Factor::Over(divisor) => pairs.for_each(|(x, y)| *y = (x * self.scale) / divisor),
+        let Self { row, wide, scale, scales, scaled } = self;
+        let parts = row.chunks(wide).zip(scaled.chunks_mut(wide)).zip(&scales.factors);
+        if scales.divide {
+            for ((part, scaled), divisor) in parts {
+                part.iter().zip(scaled).for_each(|(x, y)| *y = (x * scale) / divisor);
+            }
+        } else {
+            for ((part, scaled), factor) in parts {
+                part.iter().zip(scaled).for_each(|(x, y)| *y = (x * scale) * factor);
             }
         }
     }
