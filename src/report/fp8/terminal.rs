@@ -261,7 +261,15 @@ impl Fp8Report {
 
     pub(super) fn more(&self, shown: usize, all: usize, view: &View, out: &mut dyn Write) -> io::Result<()> {
         if shown < all {
-            writeln!(out, "{}", view.paint.dim(&format!("… {} more; --top 0 shows all {}", count((all - shown) as u64), count(all as u64))))?;
+            writeln!(
+                out,
+                "{}",
+                view.paint.dim(&format!(
+                    "… {} more; --top 0 shows all {}",
+                    count((all - shown) as u64),
+                    count(all as u64)
+                ))
+            )?;
         }
         Ok(())
     }

@@ -85,6 +85,7 @@ impl BlockAccumulator<'_> {
             self.each_block(elements, |this, first, rows| {
                 this.strip.clear();
                 rows.iter().for_each(|row| this.strip.push(row));
+                this.segments.clear();
                 this.observe_strip(first);
             });
         } else if block > STRIP {
