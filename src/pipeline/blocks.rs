@@ -80,7 +80,9 @@ pub fn run_block_casts(
         {
             match result {
                 Ok(found) => {
-                    job.members.iter().zip(found).for_each(|(member, found)| stats[member.cast] = found)
+                    for (member, found) in job.members.iter().zip(found) {
+                        stats[member.cast] = found;
+                    }
                 }
                 Err(error) => failures.push(task.fault(error)),
             }
