@@ -20,6 +20,7 @@ use libloading::{Library, Symbol};
 use super::absent::{Absent, meaning};
 use super::answer::{Answer, POISON};
 use super::ptx::BLOCK;
+use super::steps::Beside;
 use super::table::{Target, Version, least_driver};
 use crate::error::{Error, Result};
 
@@ -236,17 +237,18 @@ impl Device {
         module: &Module,
         kernel: &str,
         (threads, words): (u32, usize),
-        (partner, swap): (u32, bool),
+        Beside { partner, lane, random }: Beside,
     ) -> Result<Answer> {
         let doing = failed("run a kernel");
         let function = module.0.load_function(kernel).map_err(&doing)?;
         let mut out = self.stream.clone_htod(&vec![POISON; words]).map_err(failed("hold the results"))?;
         let mut counters = self.stream.clone_htod(&[0_u64; 2]).map_err(&doing)?;
-        let (capacity, swap) = ((words / 2) as u32, u32::from(swap));
+        let capacity = (words / 2) as u32;
         let shape =
             LaunchConfig { grid_dim: (threads / BLOCK, 1, 1), block_dim: (BLOCK, 1, 1), shared_mem_bytes: 0 };
         let mut launch = self.stream.launch_builder(&function);
-        launch.arg(&mut out).arg(&mut counters).arg(&capacity).arg(&partner).arg(&swap);
+        launch.arg(&mut out).arg(&mut counters).arg(&capacity);
+        launch.arg(&partner).arg(&lane).arg(&random);
         // SAFETY: the kernel has these parameters, and writes no more than `capacity` pairs of words, or a
         // word a thread, of which the callers ask as many as there are words.
         unsafe { launch.launch(shape) }.map_err(&doing)?;

@@ -17,6 +17,7 @@ pub mod mx;
 pub mod own;
 pub mod ptx;
 pub mod steps;
+pub mod stochastic;
 pub mod table;
 pub mod throughput;
 pub mod validate;
@@ -28,7 +29,7 @@ use crate::cast::profile::Profile;
 use crate::cast::{CastPlan, Rounding};
 use crate::error::{Error, Result};
 use crate::format::{self, FormatSpec};
-use table::{CONVERSIONS, Since, Target};
+use table::{CONVERSIONS, Random, Since, Target};
 
 /// One conversion instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +42,7 @@ pub struct Conversion {
     pub rounding: Rounding,
     /// The PTX instruction with its types.
     pub instruction: &'static str,
-    /// Values that it converts at once, 1 or 2.
+    /// Values that it converts at once: 1, 2 or 4.
     pub lanes: u32,
     /// Since when it exists.
     pub since: Since,
@@ -49,15 +50,18 @@ pub struct Conversion {
     pub machine: &'static [&'static str],
     /// Whether the codes of NaNs are fixed by its description. If not, NaN inputs are not compared.
     pub nan_codes_known: bool,
+    /// Where its random bits come from, if it takes any.
+    pub random: Option<Random>,
 }
 
 impl Conversion {
     /// Whether the target has it.
     pub fn is_on(&self, target: &Target) -> bool {
-        target.capability >= self.since.capability && (target.family || !self.since.family)
+        target.capability >= self.since.capability && target.reach >= self.since.reach
     }
 
-    /// Whether the chips that have it have one instruction for it; if not, the assembler writes a few of integers.
+    /// Whether the chips that have it convert in hardware (four values by two instructions); if not, the assembler
+    /// writes a few of integers.
     pub fn is_one_instruction(&self) -> bool {
         self.machine.iter().all(|name| name.starts_with("F2F") || name.starts_with("HADD2"))
     }
@@ -75,7 +79,8 @@ impl Conversion {
         format::find(self.to)
     }
 
-    /// The cast of this tool that it must equal: overflow and NaN codes are those of the profile `nvidia`.
+    /// The cast of this tool that it must equal: overflow and NaN codes are those of the profile `nvidia`. With
+    /// stochastic rounding the random bits are those of [`stochastic`].
     ///
     /// # Errors
     /// As [`target`](Self::target), or there is no such profile.
@@ -88,7 +93,7 @@ impl Conversion {
     pub fn name(&self) -> String {
         let exact = self.from != "float32" && ptx::container(self.from) < ptx::container(self.to);
         let rounding = if exact { String::new() } else { format!(" {}", self.rounding.name()) };
-        let lanes = if self.lanes == 2 { " x2" } else { "" };
+        let lanes = if self.lanes > 1 { format!(" x{}", self.lanes) } else { String::new() };
         format!("{}→{}{rounding}{lanes}", self.from, self.to)
     }
 }

@@ -33,7 +33,8 @@ pub fn program(source: &str) -> String {
         "\
 {SIGNATURE};
 extern \"C\" __global__ void walk(
-    uint2 *out, unsigned long long *counters, unsigned capacity, unsigned partner, unsigned swap)
+    uint2 *out, unsigned long long *counters, unsigned capacity, unsigned partner,
+    unsigned lane, unsigned random)
 {{
     unsigned first = (blockIdx.x * blockDim.x + threadIdx.x) << {WALK_LOG2};
     unsigned before = cast(__uint_as_float(first - 1));

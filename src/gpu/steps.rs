@@ -8,7 +8,8 @@ use std::thread;
 
 use crate::cast::fast::Level;
 use crate::cast::fast::slice::{Code, SliceCast};
-use crate::cast::{CastPlan, Place};
+use crate::cast::round::cast;
+use crate::cast::{CastPlan, Place, Rounding};
 use crate::format::FormatSpec;
 use crate::format::decode::decode;
 
@@ -28,8 +29,22 @@ pub fn steps(plan: &CastPlan, threads: NonZero<usize>) -> Vec<Step> {
             9..=16 => walk::<u16>(&cast, threads),
             _ => walk::<u32>(&cast, threads),
         },
-        None => halve_all(plan),
+        None => halve_all(|u| plan.cast_f32(f32::from_bits(u), Place::default()).code),
     }
+}
+
+/// The steps of the same cast, rounded stochastically by these random bits, as many of which count as `bits` says.
+pub fn steps_at(plan: &CastPlan, bits: u32, random: u32) -> Vec<Step> {
+    halve_all(|u| cast_at(plan, bits, random, u))
+}
+
+/// One of its results.
+pub fn cast_at(plan: &CastPlan, bits: u32, random: u32, u: u32) -> u32 {
+    let x = f32::from_bits(u);
+    if x.is_nan() {
+        return plan.cast_f32(x, Place::default()).code;
+    }
+    cast(&plan.target, Rounding::Stochastic { bits, random }, plan.overflow, x.into()).code
 }
 
 /// Inputs that a thread takes at once, and those that it casts at once.
@@ -91,8 +106,7 @@ fn share_steps<C: Code + PartialEq>(
 
 /// Steps of a cast whose result, of either sign, does not come back to a code that it has left between zero
 /// and Inf, and is one for all NaNs of a sign.
-fn halve_all(plan: &CastPlan) -> Vec<Step> {
-    let code = |u: u32| plan.cast_f32(f32::from_bits(u), Place::default()).code;
+fn halve_all(code: impl Fn(u32) -> u32) -> Vec<Step> {
     let mut steps = vec![(0, code(0))];
     let [infinity, negative_infinity] = INFINITIES;
     for (first, last) in [(0, infinity), (1 << 31, negative_infinity)] {
@@ -143,8 +157,19 @@ pub struct Mismatch {
     pub found: u32,
     /// What the tool gives.
     pub expected: u32,
-    /// Of pairs: the input of the other lane, and whether `input` was in the upper one.
-    pub beside: Option<(u32, bool)>,
+    /// Where several values are converted at once: what was around this one.
+    pub beside: Option<Beside>,
+}
+
+/// What a value is converted beside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Bits of the values in the other lanes.
+    pub partner: u32,
+    /// The lane of the value, the lowest 0.
+    pub lane: u32,
+    /// The operand of stochastic rounding; 0 of all else.
+    pub random: u32,
 }
 
 /// Inputs on which two lists differ.
@@ -169,7 +194,7 @@ impl Mismatches {
     }
 
     /// Adds those of another comparison, made beside another partner.
-    pub fn extend(&mut self, other: Self, beside: Option<(u32, bool)>) {
+    pub fn extend(&mut self, other: Self, beside: Option<Beside>) {
         self.count += other.count;
         let room = Self::KEPT - self.first.len();
         self.first.extend(other.first.into_iter().take(room).map(|first| Mismatch { beside, ..first }));

@@ -5,6 +5,7 @@
 //! * `FAKE_CUDA_ERRORS=cuInit=35,cuLaunchKernel=700`: these functions give these codes
 //! * `FAKE_CUDA_DEVICES`, `FAKE_CUDA_CAPABILITY` (90), `FAKE_CUDA_DRIVER` (13000), `FAKE_CUDA_MEMORY` in bytes
 //! * `FAKE_CUDA_FAULT=e4m3x2.f32@3f800000`: kernels with this in an instruction err in the last bit at this input
+//! * `FAKE_CUDA_RANDOM`: which random bits the lanes of a stochastic rounding get, see `Stage::rounded`
 //! * `FAKE_CUDA_LOSES=1`: walks lose a thousand inputs; `FAKE_CUDA_FLICKERS=1`: every second walk errs
 #![allow(non_snake_case, unused_unsafe)]
 
@@ -41,7 +42,7 @@ struct Format {
 
 fn format(name: &str) -> Format {
     let new = |bits, trailing, bias, max, nan| Format { bits, trailing, bias, max, nan };
-    match name.trim_end_matches("x2") {
+    match name.trim_end_matches("x2").trim_end_matches("x4") {
         "f32" => new(32, 23, 127, 0x7f7f_ffff, 0x7fff_ffff),
         "tf32" => new(19, 10, 127, 0x3fbff, 0x3ffff),
         "f16" => new(16, 10, 15, 0x7bff, 0x7fff),
@@ -80,6 +81,11 @@ impl Format {
     }
 
     fn code(self, x: f64, mode: &str, saturates: bool) -> u32 {
+        self.code_at(x, mode, saturates, 0.0)
+    }
+
+    /// `random` is what stochastic rounding adds, in units of the last place.
+    fn code_at(self, x: f64, mode: &str, saturates: bool, random: f64) -> u32 {
         if x.is_nan() {
             return self.nan;
         }
@@ -100,6 +106,7 @@ impl Format {
             "rn" => place.round_ties_even(),
             "rna" => place.round(),
             "rz" => place.trunc(),
+            "rs" => (place + random).trunc(),
             _ if up => place.ceil(),
             _ => place.floor(),
         };
@@ -129,6 +136,24 @@ impl Stage {
             return code << 16;
         }
         self.to.code(self.from.value(code), &self.mode, self.saturates)
+    }
+
+    /// A float32 in a lane of a stochastic rounding. `RANDOM` says who gets which bits of four lanes: each its byte, or,
+    /// if it is `reversed`, the upper and the reversed lower byte of a half (of FP4, of all upper and all lower bytes).
+    fn rounded(&self, x: u32, lane: u32, rbits: u32) -> u32 {
+        let half = if lane < 2 { rbits & 0xffff } else { rbits >> 16 };
+        let bytes = if self.to.bits == 4 { [rbits >> 16, rbits].map(|r| r >> (lane / 2 * 8)) } else { [half >> 8, half] };
+        let reversed = setting("RANDOM").as_deref() == Some("reversed");
+        let (draw, bits) = match (self.to.bits, self.to.trailing) {
+            (16, 10) => (rbits >> (16 * lane) & 0x1fff, 13),
+            (16, _) => (rbits >> (16 * lane) & 0xffff, 16),
+            _ if reversed && lane % 2 == 1 => ((bytes[1] as u8).reverse_bits().into(), 8),
+            _ if reversed => (bytes[0] & 0xff, 8),
+            (4, _) => (bytes[(lane % 2) as usize] & 0xff, 8),
+            _ => (rbits >> (8 * lane) & 0xff, 8),
+        };
+        let draw = if setting("RANDOM").as_deref() == Some("foreign") && lane == 2 { rbits & 0xff } else { draw };
+        self.to.code_at(self.from.value(x), "rs", self.saturates, f64::from(draw) / f64::from(1 << bits))
     }
 }
 
@@ -162,7 +187,7 @@ fn kernel(ptx: &str, name: &str) -> Kernel {
             from: format(from),
             to: format(to),
             shifts: (to, from) == ("f32", "bf16"),
-            lanes: if to.ends_with("x2") { 2 } else { 1 },
+            lanes: if to.ends_with("x4") { 4 } else { 1 + u32::from(to.ends_with("x2")) },
         });
     }
     let behind = body.lines().find_map(|line| line.trim().strip_prefix("add.u64 %scales, %result, "));
@@ -172,9 +197,15 @@ fn kernel(ptx: &str, name: &str) -> Kernel {
 
 impl Kernel {
     /// The result for `x` in a lane, `partner` in the other one.
-    fn convert(&self, x: u32, partner: u32, swap: bool) -> u32 {
+    fn convert(&self, x: u32, (partner, at, rbits): (u32, u32, u32)) -> u32 {
         let first = &self.stages[0];
-        let mut result = if first.lanes == 1 {
+        let swap = at == 1;
+        let mut result = if first.mode == "rs" {
+            (0..first.lanes).fold(0, |result, lane| {
+                let code = first.rounded(if lane == at { x } else { partner }, lane, rbits);
+                result | code << (lane * first.to.container())
+            })
+        } else if first.lanes == 1 {
             first.one(x)
         } else if first.from.bits <= 8 {
             let bits = first.from.container();
@@ -210,8 +241,8 @@ impl Kernel {
     }
 }
 
-fn walk(kernel: &Kernel, partner: u32, swap: bool) -> Vec<(u32, u32)> {
-    let convert = |x: u32| kernel.convert(x, partner, swap);
+fn walk(kernel: &Kernel, beside: (u32, u32, u32)) -> Vec<(u32, u32)> {
+    let convert = |x: u32| kernel.convert(x, beside);
     fn halve(steps: &mut Vec<(u32, u32)>, convert: &dyn Fn(u32) -> u32, low: (u32, u32), high: (u32, u32)) {
         if low.1 == high.1 {
             return;
@@ -360,8 +391,8 @@ driver! {
         match &*kernel.name {
             "walk" => {
                 let (out, counters) = (address(0) as *mut u32, address(1) as *mut u64);
-                let (capacity, partner, swap) = (word(2), word(3), word(4) != 0);
-                let mut steps = walk(kernel, partner, swap);
+                let capacity = word(2);
+                let mut steps = walk(kernel, (word(3), word(4), word(5)));
                 if setting("FLICKERS").is_some() && LAUNCHES.fetch_add(1, Relaxed) % 2 == 1 {
                     steps[1].0 += 1;
                 }
@@ -377,7 +408,7 @@ driver! {
             "table" => {
                 let (out, counters) = (address(0) as *mut u32, address(1) as *mut u64);
                 for u in 0..x * block {
-                    out.add(u as usize).write(kernel.convert(u, word(3), word(4) != 0));
+                    out.add(u as usize).write(kernel.convert(u, (word(3), word(4), word(5))));
                 }
                 counters.add(1).write(u64::from(x * block));
             }
