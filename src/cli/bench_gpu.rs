@@ -15,8 +15,8 @@ use crate::cast::profile::Profile;
 use crate::error::{Error, Result, escape};
 use crate::format::table::{BLOCK_FORMATS, FORMATS};
 use crate::format::{Named, find_block};
+use crate::gpu::blocks::Blocks;
 use crate::gpu::bulk::Bulk;
-use crate::gpu::mx::Mx;
 use crate::gpu::validate::{self, Verdict};
 use crate::gpu::{Device, Job, cpu, throughput};
 use crate::report::bench_gpu::{BenchReport, CpuEntry, Status};
@@ -65,6 +65,11 @@ formats all codes, or all pairs of them. NaN codes and saturation are those of
 the profile nvidia; where NVIDIA leaves the NaN open (tf32) NaN inputs are left
 out, and the report says so. Nothing is emulated: what a chip has no instruction
 for is reported as not in hardware. Everything runs twice.
+
+Stochastic rounding (cvt.rs; B200 and B300): all inputs in each of two or four
+lanes for ten sets of random bits. Which of them two lanes of FP8, FP6 and FP4
+add that share bits PTX leaves open: the report says which were seen, and they
+must give what this tool's cast gives by those bits.
 
 The file of --kernel defines  __device__ unsigned cast(float x)  which returns
 the code, to nearest even, saturating as the profile nvidia does. An example is
@@ -132,13 +137,13 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
         Err(absent) => return Err(absent.into()),
     };
     if let Some((path, (source, plan))) = own {
-        let found = validate::own(&device, &source, &plan, threads);
+        let found = validate::own(&device, &source, &plan);
         let name = format!("{}: float32→{}", escape(&path.to_string_lossy()), plan.target.name);
         let report = BenchReport::of_own_kernel(device.environment, name, &plan, &found);
         return finish(outputs, &report);
     }
     let progress = Progress::of_conversions(jobs.len() as u64, quiet);
-    let outcomes = validate::run(&device, &jobs, threads, || progress.add(1));
+    let outcomes = validate::run(&device, &jobs, || progress.add(1));
     progress.finish();
     let mut report = BenchReport::answered(device.environment.clone(), device.target, &outcomes)?;
     let right = |name: &&str| {
@@ -154,10 +159,11 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
     };
     let wanted = if names.is_empty() { Bulk::formats() } else { names };
     let timed: Vec<&str> = wanted.into_iter().filter(right).collect();
-    let asked = |mx: &Mx| args.formats.is_empty() || args.formats.contains(&Named::Block(mx.spec));
-    let blocks: Vec<Mx> = Mx::on(device.target)
+    let asked =
+        |blocks: &Blocks| args.formats.is_empty() || args.formats.contains(&Named::Block(blocks.spec));
+    let blocks: Vec<Blocks> = Blocks::on(device.target)
         .into_iter()
-        .filter(|mx| asked(mx) && timed.contains(&mx.spec.element.name))
+        .filter(|blocks| asked(blocks) && timed.contains(&blocks.spec.element.name))
         .collect();
     let values = throughput::values(&device, args.size, args.quick);
     let (repeats, _) = repeats(args.quick);

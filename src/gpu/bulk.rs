@@ -98,7 +98,7 @@ impl Bulk {
     }
 
     /// Packed codes in `%in` to four values in `%out`.
-    fn decode(&self, (decode, widen): (Option<&Conversion>, &Conversion), text: &mut String) {
+    pub(super) fn decode(&self, (decode, widen): (Option<&Conversion>, &Conversion), text: &mut String) {
         let bits = self.code_bits();
         let Some(decode) = decode else {
             for value in 0..VECTOR {

@@ -10,10 +10,11 @@
 
 mod absent;
 mod answer;
+pub mod blocks;
 pub mod bulk;
 pub mod cpu;
 mod driver;
-pub mod mx;
+pub mod hostile;
 pub mod own;
 pub mod ptx;
 pub mod steps;

@@ -1,13 +1,6 @@
 //! What this tool's casts say, in the form in which a card answers: lists of steps over all float32, and
 //! tables over all codes; and the comparison of two lists.
 
-use std::num::NonZero;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-
-use crate::cast::fast::Level;
-use crate::cast::fast::slice::{Code, SliceCast};
 use crate::cast::round::cast;
 use crate::cast::{CastPlan, Place, Rounding};
 use crate::format::FormatSpec;
@@ -19,18 +12,10 @@ pub type Step = (u32, u32);
 /// Bits of float32 Inf, of either sign.
 const INFINITIES: [u32; 2] = [0x7f80_0000, 0xff80_0000];
 
-/// The steps of a cast over all 2^32 float32, in order; the first begins at 0. Every input is cast by
-/// [`SliceCast`] where that has the cast. Casts that it lacks, those rounded up or down, never fall between
-/// 0 and Inf of either sign, so that their steps are found by halving.
-pub fn steps(plan: &CastPlan, threads: NonZero<usize>) -> Vec<Step> {
-    match SliceCast::new(plan) {
-        Some(cast) => match plan.target.bits {
-            ..=8 => walk::<u8>(&cast, threads),
-            9..=16 => walk::<u16>(&cast, threads),
-            _ => walk::<u32>(&cast, threads),
-        },
-        None => halve_all(|u| plan.cast_f32(f32::from_bits(u), Place::default()).code),
-    }
+/// The steps of a cast over all 2^32 float32, in order; the first begins at 0. As no cast of this tool falls
+/// between 0 and Inf of either sign, they are found by halving. (`tests/gpu` compares with walks through all inputs.)
+pub fn steps(plan: &CastPlan) -> Vec<Step> {
+    halve_all(|u| plan.cast_f32(f32::from_bits(u), Place::default()).code)
 }
 
 /// The steps of the same cast, rounded stochastically by these random bits, as many of which count as `bits` says.
@@ -45,63 +30,6 @@ pub fn cast_at(plan: &CastPlan, bits: u32, random: u32, u: u32) -> u32 {
         return plan.cast_f32(x, Place::default()).code;
     }
     cast(&plan.target, Rounding::Stochastic { bits, random }, plan.overflow, x.into()).code
-}
-
-/// Inputs that a thread takes at once, and those that it casts at once.
-const SHARES: u32 = 1 << 10;
-const BLOCK: usize = 1 << 12;
-
-fn walk<C: Code + PartialEq>(cast: &SliceCast, threads: NonZero<usize>) -> Vec<Step> {
-    let (next, found) = (AtomicU32::new(0), Mutex::new(Vec::new()));
-    thread::scope(|scope| {
-        for _ in 0..threads.get() {
-            scope.spawn(|| {
-                let mut buffers = (vec![0.0_f32; BLOCK], vec![C::default(); BLOCK]);
-                loop {
-                    let share = next.fetch_add(1, Relaxed);
-                    if share >= SHARES {
-                        break;
-                    }
-                    let steps = share_steps(cast, share, &mut buffers);
-                    found.lock().unwrap_or_else(PoisonError::into_inner).push(steps);
-                }
-            });
-        }
-    });
-    let mut shares = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    shares.sort_unstable_by_key(|steps| steps.first().map_or(0, |step| step.0));
-    let mut steps = shares.concat();
-    // A share begins with a step of its own, which is none where the result goes on.
-    steps.dedup_by_key(|step| step.1);
-    steps
-}
-
-fn share_steps<C: Code + PartialEq>(
-    cast: &SliceCast,
-    share: u32,
-    (values, codes): &mut (Vec<f32>, Vec<C>),
-) -> Vec<Step> {
-    let length = u32::MAX / SHARES + 1;
-    let mut steps: Vec<Step> = Vec::new();
-    let mut before = None;
-    for block in 0..length / BLOCK as u32 {
-        let first = share * length + block * BLOCK as u32;
-        for (value, u) in values.iter_mut().zip(first..) {
-            *value = f32::from_bits(u);
-        }
-        cast.encode(Level::best(), values, codes);
-        let head = codes[0];
-        if before == Some(head) && codes.iter().all(|code| *code == head) {
-            continue;
-        }
-        for (u, &code) in (first..).zip(codes.iter()) {
-            if before != Some(code) {
-                steps.push((u, code.to_u32()));
-                before = Some(code);
-            }
-        }
-    }
-    steps
 }
 
 /// Steps of a cast whose result, of either sign, does not come back to a code that it has left between zero

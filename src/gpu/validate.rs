@@ -1,7 +1,5 @@
 //! Asks the card and compares: every conversion, each of its lanes, beside partners that could disturb it.
 
-use std::num::NonZero;
-
 use super::answer::Answer;
 use super::driver::{Device, Module};
 use super::own;
@@ -54,13 +52,8 @@ pub struct Outcome {
 }
 
 /// Tries every conversion on the card.
-pub fn run(
-    device: &Device,
-    jobs: &[Job],
-    threads: NonZero<usize>,
-    mut progress: impl FnMut(),
-) -> Vec<Outcome> {
-    let mut known = Known { threads, lists: Vec::new() };
+pub fn run(device: &Device, jobs: &[Job], mut progress: impl FnMut()) -> Vec<Outcome> {
+    let mut known = Known { lists: Vec::new() };
     let outcome = |job: &Job| {
         let outcome = judge(device, job, &mut known);
         progress();
@@ -93,14 +86,14 @@ fn judge(device: &Device, job: &Job, known: &mut Known) -> Outcome {
 }
 
 /// The user's own kernel, compiled: its cast to a format, over all float32.
-pub fn own(device: &Device, source: &str, plan: &CastPlan, threads: NonZero<usize>) -> (Verdict, u64) {
+pub fn own(device: &Device, source: &str, plan: &CastPlan) -> (Verdict, u64) {
     let found = || {
         let module = device.load(own::compile(source, device.target)?)?;
         twice(|| walk(device, &module, MOST_BITS, Beside::default()))
     };
     match found() {
         Err(error) => (Verdict::Failed(error), 0),
-        Ok(found) => match compare(&found, &steps::steps(plan, threads), true) {
+        Ok(found) => match compare(&found, &steps::steps(plan), true) {
             none if none.count == 0 => (Verdict::Equal, 1 << 32),
             mismatches => (Verdict::Differs(mismatches), 1 << 32),
         },
@@ -160,7 +153,6 @@ fn twice<T: PartialEq>(work: impl Fn() -> Result<T>) -> Result<T> {
 
 /// Lists of steps that have been made, as several questions need the same.
 struct Known {
-    threads: NonZero<usize>,
     lists: Vec<(CastPlan, Vec<Step>)>,
 }
 
@@ -173,7 +165,7 @@ impl Known {
         let at = match self.lists.iter().position(|(known, _)| *known == plan) {
             Some(at) => at,
             None => {
-                self.lists.push((plan, steps::steps(&plan, self.threads)));
+                self.lists.push((plan, steps::steps(&plan)));
                 self.lists.len() - 1
             }
         };

@@ -12,10 +12,22 @@
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 fn setting(name: &str) -> Option<String> {
     std::env::var(format!("FAKE_CUDA_{name}")).ok()
+}
+
+/// Those that are asked for at each conversion.
+fn often() -> &'static (Option<(String, u32)>, String) {
+    static OFTEN: OnceLock<(Option<(String, u32)>, String)> = OnceLock::new();
+    OFTEN.get_or_init(|| {
+        let fault = setting("FAULT").and_then(|fault| {
+            let (instruction, input) = fault.split_once('@')?;
+            Some((instruction.to_owned(), u32::from_str_radix(input, 16).ok()?))
+        });
+        (fault, setting("RANDOM").unwrap_or_default())
+    })
 }
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -52,8 +64,14 @@ fn format(name: &str) -> Format {
         "e3m2" => new(6, 2, 3, 0x1f, 0x1f),
         "e2m3" => new(6, 3, 1, 0x1f, 0x1f),
         "e2m1" => new(4, 1, 1, 0x7, 0x7),
+        "ue8m0" => new(8, 0, 127, 0xfe, 0xff),
         other => panic!("no format {other}"),
     }
+}
+
+/// 2^exponent, a normal float64.
+fn pow2(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
 impl Format {
@@ -65,17 +83,25 @@ impl Format {
         self.nan > self.max + 1
     }
 
+    /// Powers of two alone, without a sign.
+    fn is_powers(self) -> bool {
+        self.bits == 8 && self.trailing == 0
+    }
+
     fn value(self, code: u32) -> f64 {
+        if self.is_powers() {
+            return if code == self.nan { f64::NAN } else { pow2(code as i32 - self.bias) };
+        }
         let sign = code >> (self.bits - 1) & 1;
         let magnitude = code & ((1 << (self.bits - 1)) - 1);
         let field = (magnitude >> self.trailing) as i32;
         let fraction = f64::from(magnitude & ((1 << self.trailing) - 1));
-        let unit = 2_f64.powi(1 - self.bias - self.trailing as i32);
+        let unit = pow2(1 - self.bias - self.trailing as i32);
         let x = match field {
             _ if magnitude > self.max && !(self.has_inf() && magnitude == self.max + 1) => f64::NAN,
             _ if magnitude > self.max => f64::INFINITY,
             0 => fraction * unit,
-            _ => (fraction + f64::from(1 << self.trailing)) * unit * 2_f64.powi(field - 1),
+            _ => (fraction + f64::from(1 << self.trailing)) * unit * pow2(field - 1),
         };
         if sign == 1 { -x } else { x }
     }
@@ -89,6 +115,14 @@ impl Format {
         if x.is_nan() {
             return self.nan;
         }
+        if self.is_powers() {
+            // The first power that is not exceeded, or that is exceeded by the next.
+            let reached = |code: &u32| match mode {
+                "rp" => x.abs() <= self.value(*code),
+                _ => x.abs() < self.value(code + 1) || code + 1 == self.nan,
+            };
+            return (0..=self.max).find(reached).unwrap_or(self.max);
+        }
         let sign = u32::from(x.is_sign_negative()) << (self.bits - 1);
         let most = if self.has_inf() && !saturates { self.max + 1 } else { self.max };
         if x.is_infinite() {
@@ -96,11 +130,11 @@ impl Format {
         }
         // The exponent by comparison, the place by division, the rounding by the library.
         let x = x.abs();
-        let mut exponent = 1 - self.bias;
-        while x >= 2_f64.powi(exponent + 1) {
+        let mut exponent = ((x.to_bits() >> 52) as i32 - 1025).max(1 - self.bias);
+        while x >= pow2(exponent + 1) {
             exponent += 1;
         }
-        let place = x / 2_f64.powi(exponent - self.trailing as i32);
+        let place = x / pow2(exponent - self.trailing as i32);
         let up = (mode == "rp") == (sign == 0);
         let rounded = match mode {
             "rn" => place.round_ties_even(),
@@ -143,7 +177,8 @@ impl Stage {
     fn rounded(&self, x: u32, lane: u32, rbits: u32) -> u32 {
         let half = if lane < 2 { rbits & 0xffff } else { rbits >> 16 };
         let bytes = if self.to.bits == 4 { [rbits >> 16, rbits].map(|r| r >> (lane / 2 * 8)) } else { [half >> 8, half] };
-        let reversed = setting("RANDOM").as_deref() == Some("reversed");
+        let random = often().1.as_str();
+        let reversed = random == "reversed";
         let (draw, bits) = match (self.to.bits, self.to.trailing) {
             (16, 10) => (rbits >> (16 * lane) & 0x1fff, 13),
             (16, _) => (rbits >> (16 * lane) & 0xffff, 16),
@@ -152,7 +187,7 @@ impl Stage {
             (4, _) => (bytes[(lane % 2) as usize] & 0xff, 8),
             _ => (rbits >> (8 * lane) & 0xff, 8),
         };
-        let draw = if setting("RANDOM").as_deref() == Some("foreign") && lane == 2 { rbits & 0xff } else { draw };
+        let draw = if random == "foreign" && lane == 2 { rbits & 0xff } else { draw };
         self.to.code_at(self.from.value(x), "rs", self.saturates, f64::from(draw) / f64::from(1 << bits))
     }
 }
@@ -161,8 +196,13 @@ struct Kernel {
     name: String,
     stages: Vec<Stage>,
     text: String,
-    /// Where the scales of blocks are, behind the codes.
+    /// Where the scales of blocks are, behind the codes; how many values share one; whether scales are rounded up, and
+    /// whether they are quotients, of which only powers of two are taken.
     scales: usize,
+    shared: usize,
+    rounds_up: bool,
+    is_quotient: bool,
+    is_power: bool,
 }
 
 /// The conversions in the body of a kernel, those of the first vector only.
@@ -177,7 +217,7 @@ fn kernel(ptx: &str, name: &str) -> Kernel {
         let instruction = line.split(' ').next().unwrap();
         let parts: Vec<&str> = instruction.split('.').collect();
         let (to, from) = (parts[parts.len() - 2], parts[parts.len() - 1]);
-        if to.starts_with('u') || to == "to" || parts.contains(&"global") || seen.contains(&instruction) {
+        if matches!(to, "u16" | "u32" | "u64") || to == "to" || parts.contains(&"global") || seen.contains(&instruction) {
             continue;
         }
         seen.push(instruction);
@@ -190,9 +230,19 @@ fn kernel(ptx: &str, name: &str) -> Kernel {
             lanes: if to.ends_with("x4") { 4 } else { 1 + u32::from(to.ends_with("x2")) },
         });
     }
-    let behind = body.lines().find_map(|line| line.trim().strip_prefix("add.u64 %scales, %result, "));
-    let scales = behind.map_or(0, |number| number.trim_end_matches(';').parse().unwrap());
-    Kernel { name: name.to_owned(), stages, text: seen.join(" "), scales }
+    let after = |start: &str| body.lines().find_map(|line| line.trim().trim_end_matches(';').strip_prefix(start));
+    let behind = after("add.u64 %scales, %result, ").or(after("add.u64 %scales, %source, "));
+    let scales = behind.map_or(0, |number| number.parse().unwrap());
+    Kernel {
+        name: name.to_owned(),
+        stages,
+        text: seen.join(" "),
+        scales,
+        shared: after("shr.u32 %thread, %first, ").map_or(0, |log2| 4 << log2.parse::<u32>().unwrap()),
+        rounds_up: body.contains(", 2097151;"),
+        is_quotient: body.contains("div.rn.f32"),
+        is_power: body.contains(", 4286578688;"),
+    }
 }
 
 impl Kernel {
@@ -225,14 +275,8 @@ impl Kernel {
                 stage.one(lane)
             };
         }
-        match setting("FAULT") {
-            Some(fault) => {
-                let (instruction, input) = fault.split_once('@').unwrap();
-                let hit = self.text.contains(instruction) && u32::from_str_radix(input, 16).unwrap() == x;
-                result ^ u32::from(hit)
-            }
-            None => result,
-        }
+        let hit = |(instruction, input): &(String, u32)| *input == x && self.text.contains(&**instruction);
+        result ^ u32::from(often().0.as_ref().is_some_and(hit))
     }
 
     /// One value to one code, or back.
@@ -257,9 +301,8 @@ fn walk(kernel: &Kernel, beside: (u32, u32, u32)) -> Vec<(u32, u32)> {
     }
     // Where no result comes back: up to Inf, and NaN, of either sign; and beside the fault.
     let mut edges = vec![0, 0x7f80_0000, 0x7f80_0001, 0x7fff_ffff, 0x8000_0000, 0xff80_0000, 0xff80_0001, u32::MAX];
-    if let Some(fault) = setting("FAULT") {
-        let x = u32::from_str_radix(fault.split_once('@').unwrap().1, 16).unwrap();
-        edges.extend([x - 1, x, x + 1]);
+    if let Some((_, x)) = often().0 {
+        edges.extend([x.wrapping_sub(1), x, x.wrapping_add(1)]);
     }
     edges.sort_unstable();
     edges.dedup();
@@ -412,8 +455,11 @@ driver! {
                 }
                 counters.add(1).write(u64::from(x * block));
             }
-            "mxfp8_floor" | "mxfp8_rceil" => {
+            "encode" if kernel.scales > 0 => {
                 blocks(kernel, address(0) as *const f32, address(1) as *mut u8, x as usize * block as usize * 16)
+            }
+            "decode" if kernel.scales > 0 => {
+                unblock(kernel, address(0) as *const u8, address(1) as *mut f32, x as usize * block as usize * 16)
             }
             name => buffers(kernel, name, address(0), address(1), x as usize * block as usize * 16),
         }
@@ -458,25 +504,51 @@ unsafe fn buffers(kernel: &Kernel, name: &str, source: u64, result: u64, values:
     }
 }
 
-/// Blocks of 32: codes, and behind them scales. `FAULT=mxfp8_floor@1` makes the second scale wrong.
+/// Blocks: codes, and behind them scales. `FAULT=block@3` makes the scale of block 3 wrong.
 unsafe fn blocks(kernel: &Kernel, source: *const f32, result: *mut u8, values: usize) {
-    let e4m3 = format("e4m3");
-    for block in 0..values.min(1 << 17) / 32 {
-        let xs: Vec<f64> = (0..32).map(|at| unsafe { source.add(32 * block + at).read() }.into()).collect();
+    let Some(to) = kernel.stages.iter().map(|stage| stage.to).find(|to| to.bits <= 8) else { return };
+    let largest_code = to.value(to.max);
+    let places = 32 - (largest_code as u32).leading_zeros() as i32;
+    for block in 0..values.min(1 << 17) / kernel.shared {
+        let at = block * kernel.shared;
+        let xs: Vec<f64> = (0..kernel.shared).map(|lane| unsafe { source.add(at + lane).read() }.into()).collect();
         let bad = xs.iter().any(|x| !x.is_finite());
-        let largest = xs.iter().fold(0.0_f64, |largest, x| largest.max(x.abs()));
-        // The first power of two, from the least on, that is large enough.
-        let enough = |exponent: i32| match &*kernel.name {
-            "mxfp8_floor" => largest < 2_f64.powi(exponent + 9),
-            _ => f64::from(largest as f32 / 448.0) <= 2_f64.powi(exponent),
+        let largest = xs.iter().filter(|x| !x.is_nan()).fold(0.0_f64, |largest, x| largest.max(x.abs()));
+        let hit = often().0.as_ref() == Some(&("block".to_owned(), block as u32));
+        let (factor, bad) = if kernel.is_quotient {
+            let usable = largest > 0.0 && largest.is_finite();
+            let factor = if usable { (largest_code as f32 / largest as f32).min(f32::MAX) } else { 1.0 };
+            let factor = if kernel.is_power { pow2(((factor.to_bits() >> 23) as i32) - 127) as f32 } else { factor };
+            let scale = (1.0 / factor).to_bits() ^ u32::from(hit);
+            unsafe { result.add(kernel.scales + 4 * block).cast::<u32>().write(scale) };
+            (f64::from(factor), false)
+        } else {
+            // The first power of two, from the least on, that is large enough.
+            let enough = |exponent: i32| match kernel.rounds_up {
+                false => largest < pow2(exponent + places),
+                true => f64::from(largest as f32 / largest_code as f32) <= pow2(exponent),
+            };
+            let exponent = if bad { 128 } else { (-127..128).find(|exponent| enough(*exponent)).unwrap() };
+            unsafe { result.add(kernel.scales + block).write((exponent + 127) as u8 ^ u8::from(hit)) };
+            (pow2(-exponent), bad)
         };
-        let exponent = if bad { 128 } else { (-127..128).find(|exponent| enough(*exponent)).unwrap() };
-        let hit = setting("FAULT") == Some(std::format!("{}@{block}", kernel.name));
-        unsafe { result.add(kernel.scales + block).write((exponent + 127) as u8 ^ u8::from(hit)) };
-        for (at, x) in xs.iter().enumerate() {
-            let x = if bad { f64::NAN } else { x * 2_f64.powi(-exponent) };
-            unsafe { result.add(32 * block + at).write(e4m3.code(x, "rn", true) as u8) };
+        for (lane, x) in xs.iter().enumerate() {
+            let x = if bad { f64::NAN } else { f64::from((x * factor) as f32) };
+            unsafe { result.add(at + lane).write(to.code(x, "rn", true) as u8) };
         }
+    }
+}
+
+/// Codes and powers of two to float32. `FAULT=back@3` errs in the last bit of the value 3.
+unsafe fn unblock(kernel: &Kernel, source: *const u8, result: *mut f32, values: usize) {
+    let from = kernel.stages[0].from;
+    for at in 0..values.min(1 << 17) {
+        let (code, scale) =
+            unsafe { (source.add(at).read(), source.add(kernel.scales + at / kernel.shared).read()) };
+        let unit = if scale == 255 { f64::NAN } else { pow2(i32::from(scale) - 127) };
+        let value = (from.value(code.into()) * unit) as f32;
+        let hit = often().0.as_ref() == Some(&("back".to_owned(), at as u32));
+        unsafe { result.add(at).write(f32::from_bits(value.to_bits() ^ u32::from(hit))) };
     }
 }
 

@@ -273,24 +273,46 @@ fn buffers_too_small_to_time_are_said() {
 
 #[test]
 fn blocks_are_compared_on_the_card_before_they_are_timed() {
-    let arguments = ["--formats", "mxfp8,mxfp8:rceil", "--json", "--size", "2^17"];
-    let of_blocks = |report: &Value| -> Vec<(String, u64)> {
+    let names = [
+        "mxfp8_e4m3",
+        "mxfp8_e4m3:rceil",
+        "mxfp8_e5m2",
+        "mxfp8_e5m2:rceil",
+        "e4m3fn:1x128",
+        "e4m3fn:1x128:pow2",
+    ];
+    let formats = names.join(",");
+    let arguments = ["--formats", &formats, "--json", "--size", "2^17"];
+    let of_blocks = |report: &Value| -> Vec<(String, String, u64)> {
         let times = report["throughput"].as_array().unwrap().iter().filter(|time| time["device"] == "gpu");
-        let blocks = times.filter(|time| time["format"].as_str().is_some_and(|name| name.starts_with("mx")));
-        blocks.map(|t| (t["format"].as_str().unwrap().into(), t["bytes"].as_u64().unwrap())).collect()
+        let blocks = times.filter(|time| time["format"].as_str().is_some_and(|name| names.contains(&name)));
+        let text = |time: &Value, key: &str| time[key].as_str().unwrap().to_owned();
+        blocks.map(|t| (text(t, "format"), text(t, "work"), t["bytes"].as_u64().unwrap())).collect()
     };
     let report = json(&bench(&[], &arguments), 0);
-    let bytes = 5 * (1 << 17) + (1 << 12);
-    let both = [("mxfp8_e4m3".to_owned(), bytes), ("mxfp8_e4m3:rceil".to_owned(), bytes)];
-    assert_eq!(of_blocks(&report), both);
+    let row = |name: &str, work: &str| {
+        let scales = if name.starts_with("mx") { 1 << 12 } else { 4 << 10 };
+        (name.to_owned(), work.to_owned(), 5 * (1 << 17) + scales)
+    };
+    let mx = names[..4].iter().flat_map(|name| [row(name, "encode"), row(name, "decode")]);
+    let all: Vec<_> = mx.chain(names[4..].iter().map(|name| row(name, "encode"))).collect();
+    assert_eq!(of_blocks(&report), all);
     // The conversions of the elements are tried first.
     assert_eq!(results(&report)[0], ("float32→e4m3fn nearest-even x2", "equal"));
-    // One wrong scale among 4096.
-    let report = json(&bench(&[("FAULT", "mxfp8_floor@3217")], &arguments), 1);
-    assert_eq!(report["status"], "differs");
-    let wrong = serde_json::json!(["mxfp8_e4m3: the kernel for buffers gives wrong results"]);
-    assert_eq!(report["wrong_kernels"], wrong);
-    assert_eq!(of_blocks(&report), both[1..]);
+    // One wrong scale, and one wrong value on the way back.
+    let wrong = |fault: &str, work: &str, names: &[&str], timed: &[(String, String, u64)]| {
+        let report = json(&bench(&[("FAULT", fault)], &arguments), 1);
+        assert_eq!(report["status"], "differs");
+        let sentence = |name: &&str| format!("{name}: the {work} kernel for buffers gives wrong results");
+        assert_eq!(
+            report["wrong_kernels"],
+            serde_json::json!(names.iter().map(sentence).collect::<Vec<_>>())
+        );
+        assert_eq!(of_blocks(&report), timed);
+    };
+    wrong("block@317", "encode", &names, &[]);
+    let there: Vec<_> = names.iter().map(|name| row(name, "encode")).collect();
+    wrong("back@3", "decode", &names[..4], &there);
 }
 
 #[test]
@@ -310,4 +332,46 @@ fn a_newer_chip_is_asked_for_its_conversions_from_and_to_16_bits() {
         ];
         assert_eq!(results(&report), expected);
     }
+}
+
+#[test]
+fn random_bits_are_read_off_where_they_are_open_and_held_to_ptx_where_they_are_not() {
+    let bench = |random: &str, fault: &str, format: &str, code: i32| {
+        let settings = [("CAPABILITY", "100"), ("RANDOM", random), ("FAULT", fault)];
+        let settings = &settings[..if fault.is_empty() { 2 } else { 3 }];
+        let report = json(&bench(settings, &["--formats", format, "--json"]), code);
+        let mut entries = report["conversions"].as_array().unwrap().iter();
+        entries.find(|entry| entry["conversion"].as_str().unwrap().contains("stochastic")).unwrap().clone()
+    };
+    let down = |first: u32| (0..8).map(|bit| first - bit).collect::<Vec<_>>();
+    let up = |first: u32| (0..8).map(|bit| first + bit).collect::<Vec<_>>();
+    // Each lane its own byte, or two lanes a half between them, from both ends.
+    let bytes = [down(7), down(15), down(23), down(31)];
+    let reversed = [down(15), up(0), down(31), up(16)];
+    for format in ["e4m3fn", "e5m2", "e3m2fn", "e2m3fn"] {
+        for (random, bits) in [("", &bytes), ("reversed", &reversed)] {
+            let entry = bench(random, "", format, 0);
+            assert_eq!(entry["random_bits_seen"], serde_json::json!(bits), "{format} {random}");
+            // Ten operands in four lanes.
+            assert_eq!((&entry["result"], &entry["inputs"]), (&"equal".into(), &(40_u64 << 32).into()));
+        }
+    }
+    let entry = bench("reversed", "", "e2m1fn", 0);
+    assert_eq!(entry["random_bits_seen"], serde_json::json!([down(23), up(0), down(31), up(8)]));
+    let halves = |low: u32| -> Value {
+        [0, 16].map(|half| (half..half + low).rev().collect::<Vec<_>>()).to_vec().into()
+    };
+    let entry = bench("", "", "bfloat16", 0);
+    assert_eq!((&entry["result"], &entry["random_bits_seen"]), (&"equal".into(), &halves(16)));
+    assert_eq!(entry["inputs"], 20_u64 << 32);
+    // The third lane adds bits of the first.
+    let entry = bench("foreign", "", "e4m3fn", 1);
+    let why = "lane 2 adds bit 7 of rbits, which is another's in PTX";
+    assert_eq!((&entry["result"], &entry["why"]), (&"failed".into(), &why.into()));
+    // One wrong bit at 1.0078125, which 13 random bits take up or not.
+    let entry = bench("", "rs.f16x2.f32@3f810001", "float16", 1);
+    assert_eq!((&entry["result"], &entry["mismatches"]), (&"differs".into(), &20.into()));
+    assert_eq!(entry["random_bits_seen"], halves(13));
+    let last = &entry["first"][19];
+    assert_eq!((&last["lane"], &last["random"]), (&"upper".into(), &"0x7f4a1d35".into()));
 }

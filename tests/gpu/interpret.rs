@@ -5,11 +5,12 @@
 use std::collections::HashMap;
 
 use amp_inspect::cast::Place;
-use amp_inspect::cast::block::{BlockPlan, TensorScale, cast_block};
+use amp_inspect::cast::block::{BlockPlan, cast_block};
 use amp_inspect::format::decode::decode;
 use amp_inspect::format::find;
+use amp_inspect::gpu::blocks::Blocks;
 use amp_inspect::gpu::bulk::{Bulk, VALUES_PER_BLOCK};
-use amp_inspect::gpu::mx::{self, Mx};
+use amp_inspect::gpu::hostile;
 use amp_inspect::gpu::ptx::{self, BLOCK, WALK_LOG2, container};
 use amp_inspect::gpu::steps::{Beside, cast_at};
 use amp_inspect::gpu::table::{CONVERSIONS, TARGETS};
@@ -200,6 +201,15 @@ impl<'a> Kernel<'a> {
                 (a * b).to_bits().into()
             }
             ("max", "u32") => value(1).max(value(2)),
+            ("max" | "min" | "div", _) => {
+                let [a, b] = [1, 2].map(|index| f32::from_bits(value(index) as u32));
+                let result = match parts[0] {
+                    "max" => a.max(b),
+                    "min" => a.min(b),
+                    _ => a / b,
+                };
+                result.to_bits().into()
+            }
             ("add", "u32") => low(value(1).wrapping_add(value(2))),
             ("add", "u64") => value(1).wrapping_add(value(2)),
             ("sub", "u32") => low(value(1).wrapping_sub(value(2))),
@@ -403,47 +413,86 @@ fn buffers_are_converted_and_packed_in_order() {
     }
 }
 
-/// Casts by a kernel for blocks: codes and scales.
-fn cast_to_blocks(mx: &Mx, text: &str, numbers: &[f32]) -> (Vec<u8>, Vec<u8>) {
-    let kernel = Kernel::new(text, mx.kernel);
-    let mut memory: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
-    let (codes, scales) = (memory.len(), memory.len() + numbers.len());
-    let end = scales + numbers.len() / 32;
-    memory.resize(end + 64, 0xa5);
-    for warp in 0..numbers.len() as u64 / VALUES_PER_BLOCK * 8 {
-        kernel.warp(warp as u32 / 8, warp as u32 % 8 * 32, &[0, codes as u64], &mut memory);
+/// Runs a kernel for blocks on so many values in `source`; what it wrote, which is `bytes` long.
+fn run_on_blocks(text: &str, name: &str, source: &[u8], values: usize, bytes: usize) -> Vec<u8> {
+    let kernel = Kernel::new(text, name);
+    let mut memory = source.to_vec();
+    memory.resize(source.len() + bytes + 64, 0xa5);
+    for warp in 0..values as u64 / VALUES_PER_BLOCK * 8 {
+        kernel.warp(warp as u32 / 8, warp as u32 % 8 * 32, &[0, source.len() as u64], &mut memory);
     }
-    assert!(memory[end..].iter().all(|byte| *byte == 0xa5), "nothing behind the scales");
-    (memory[codes..scales].to_vec(), memory[scales..end].to_vec())
+    assert!(memory[source.len() + bytes..].iter().all(|byte| *byte == 0xa5), "nothing behind the result");
+    memory[source.len()..source.len() + bytes].to_vec()
 }
 
 #[test]
-fn blocks_get_the_scales_and_codes_of_the_definition() {
-    let mut numbers = mx::hostile(mx::HOSTILE);
-    let finite = numbers.iter().filter(|x| x.is_finite()).count();
-    assert!(finite < numbers.len() && numbers.contains(&f32::INFINITY) && finite > numbers.len() / 2);
-    // The magnitude whose quotient by 448 is rounded to a power of two.
-    numbers[64..96].fill(f32::from_bits(0x0460_0001));
-    numbers[96..128].fill(f32::from_bits(0x8460_0002));
+fn blocks_get_the_scales_and_codes_of_the_definition_and_come_back() {
     for target in TARGETS {
-        let kernels = Mx::on(target);
-        assert_eq!(kernels.len(), if target.capability < 89 { 0 } else { 2 });
-        // All values for one target; the others' kernels differ in their heads.
-        let numbers = if target.name == "sm_100a" { &numbers[..] } else { &numbers[..8192] };
-        for mx in &kernels {
-            let plan = BlockPlan { spec: mx.spec, scale: 1.0 };
-            let (codes, scales) = cast_to_blocks(mx, &mx.ptx(target, numbers.len() as u64), numbers);
-            for (number, block) in numbers.chunks(32).enumerate() {
-                let (scale, elements) = cast_block(&plan, TensorScale::ONE, block);
-                let what = || format!("{} on {}, block {number}: {block:?}", mx.kernel, target.name);
-                assert_eq!(u32::from(scales[number]), scale.code, "{}", what());
-                for (element, code) in elements.iter().zip(&codes[32 * number..]) {
-                    // NVIDIA's NaN has no sign.
-                    let code_of = if element.code & 0x7f == 0x7f { 0x7f } else { element.code };
-                    assert_eq!(u32::from(*code), code_of, "{}", what());
+        let kernels = Blocks::on(target);
+        let expected = match target.capability {
+            ..89 => 0,
+            89..100 => 6,
+            _ => 7,
+        };
+        assert_eq!(kernels.len(), expected, "{}", target.name);
+        for blocks in &kernels {
+            // All values for one target; the others' kernels differ in their heads.
+            let count = if target.name == "sm_100a" { hostile::COUNT } else { 8192 };
+            let mut numbers = hostile::values(count, blocks.shared as usize);
+            let finite = numbers.iter().filter(|x| x.is_finite()).count();
+            assert!(finite < numbers.len() && numbers.iter().any(|x| x.is_infinite()) && finite > numbers.len() / 2);
+            // The magnitudes whose quotients by 448 and by 57344 are rounded to a power of two.
+            for (at, bits) in [0x0460_0001, 0x8460_0002, 0x07e0_0001, 0x87e0_0002].into_iter().enumerate() {
+                numbers[128 * (at + 1)..128 * (at + 2)].fill(f32::from_bits(bits));
+            }
+            for tensor in hostile::tensor_scales(blocks) {
+                let what = format!("{} on {} {tensor:?}", blocks.spec.name, target.name);
+                let text = blocks.ptx(target, count as u64, tensor);
+                let floats: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+                let bytes = blocks.bytes(count as u64) as usize - floats.len();
+                let coded = run_on_blocks(&text, "encode", &floats, count, bytes);
+                let (codes, scales) = coded.split_at(blocks.bytes_of_codes(count as u64) as usize);
+                let wanted = hostile::expected(blocks, tensor, &numbers).unwrap();
+                assert!((codes, scales) == (&wanted.codes, &wanted.scales), "{what}");
+                if blocks.comes_back() {
+                    let back = run_on_blocks(&text, "decode", &coded, count, floats.len());
+                    let back = back.chunks(4).map(|x| f32::from_le_bytes(x.try_into().unwrap()));
+                    assert!(back.map(hostile::bits).eq(wanted.back), "{what}");
                 }
             }
-            assert_eq!(mx.expected(numbers).unwrap(), (codes, scales));
+        }
+    }
+}
+
+#[test]
+fn what_is_expected_of_blocks_is_their_definition() {
+    for blocks in Blocks::on(TARGETS.last().unwrap()) {
+        let plan = BlockPlan { spec: blocks.spec, scale: 1.0 };
+        let shared = blocks.shared as usize;
+        let numbers = hostile::values(1 << 14, shared);
+        let tensor = hostile::tensor_scales(&blocks)[0];
+        let wanted = hostile::expected(&blocks, tensor, &numbers).unwrap();
+        for (number, block) in numbers.chunks(shared).enumerate() {
+            let (scale, elements) = cast_block(&plan, tensor, block);
+            let bytes = blocks.scale_bytes() as usize;
+            let stored = wanted.scales[number * bytes..(number + 1) * bytes].iter().rev();
+            assert_eq!(stored.fold(0, |code, byte| code << 8 | u32::from(*byte)), scale.code);
+            for (at, element) in elements.iter().enumerate() {
+                let index = number * shared + at;
+                let code = match blocks.code_bits() {
+                    4 => wanted.codes[index / 2] >> (index % 2 * 4) & 15,
+                    _ => wanted.codes[index],
+                };
+                // NVIDIA's NaN has no sign.
+                let nan = find(blocks.spec.element.name)
+                    .unwrap()
+                    .nan_code(false)
+                    .is_some_and(|_| decode(&blocks.spec.element, element.code).is_nan());
+                assert_eq!(u32::from(code), if nan { 0x7f } else { element.code });
+                let back = f32::from_bits(wanted.back[index]);
+                let dequantised = element.dequantised as f32;
+                assert!(back == dequantised || (back.is_nan() && dequantised.is_nan()));
+            }
         }
     }
 }
