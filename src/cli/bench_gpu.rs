@@ -18,7 +18,7 @@ use crate::format::{Named, find_block};
 use crate::gpu::blocks::Blocks;
 use crate::gpu::bulk::Bulk;
 use crate::gpu::validate::{self, Verdict};
-use crate::gpu::{Device, Job, cpu, throughput};
+use crate::gpu::{Device, Job, cpu, own, throughput};
 use crate::report::bench_gpu::{BenchReport, CpuEntry, Status};
 
 /// Whether an NVIDIA card rounds bit for bit as this tool says, over all inputs of each conversion it has, and
@@ -124,8 +124,8 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
         outputs.write(&BenchReport::cpu_only(cpu, &timings), BenchReport::terminal)?;
         return Ok(Outcome::Done);
     }
-    let own = match &args.kernel {
-        Some(path) => Some((path, own_kernel(path, &args.formats)?)),
+    let own_kernel = match &args.kernel {
+        Some(path) => Some((path, read_kernel(path, &args.formats)?)),
         None => None,
     };
     let device = match Device::open(args.device) {
@@ -136,9 +136,11 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
         }
         Err(absent) => return Err(absent.into()),
     };
-    if let Some((path, (source, plan))) = own {
-        let found = validate::own(&device, &source, &plan);
-        let name = format!("{}: float32→{}", escape(&path.to_string_lossy()), plan.target.name);
+    if let Some((path, (source, plan))) = own_kernel {
+        let file = path.to_string_lossy();
+        let ptx = own::compile(&source, &file, &device).map_err(|error| error.in_file(path))?;
+        let found = validate::own(&device, ptx, &plan);
+        let name = format!("{}: float32→{}", escape(&file), plan.target.name);
         let report = BenchReport::of_own_kernel(device.environment, name, &plan, &found);
         return finish(outputs, &report);
     }
@@ -193,7 +195,7 @@ fn repeats(quick: bool) -> (usize, usize) {
 }
 
 /// The source of a kernel, and the cast that it shall be.
-fn own_kernel(path: &Path, formats: &[Named]) -> Result<(String, CastPlan)> {
+fn read_kernel(path: &Path, formats: &[Named]) -> Result<(String, CastPlan)> {
     let [Named::Plain(format)] = formats else {
         return Err(Error::new("--kernel casts to one format, not of blocks: give one with --formats"));
     };

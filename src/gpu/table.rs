@@ -125,6 +125,12 @@ pub fn least_driver((major, minor): Version) -> i32 {
     (1000 * (major + 4) + 10 * minor) as i32
 }
 
+/// The newest PTX version that a driver takes, by the CUDA version that it supports.
+pub fn newest_ptx(driver: i32) -> Version {
+    let (major, minor) = (driver as u32 / 1000, driver as u32 % 1000 / 10);
+    (major - 4, if major == 12 && minor > 5 { minor - 1 } else { minor })
+}
+
 /// Since when an instruction exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Since {

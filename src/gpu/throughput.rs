@@ -131,7 +131,7 @@ pub fn run(
     let mut floats = device.buffer(4 * values)?;
     let mut codes = device.buffer(4 * values)?;
     let mut back = device.buffer(4 * values)?;
-    device.write(&mut floats, bytemuck::cast_slice(numbers))?;
+    device.fill(&mut floats, bytemuck::cast_slice(numbers))?;
     let blocks = (values / VALUES_PER_BLOCK) as u32;
     let copy = device.time_copy(&floats, &mut back, 4 * values, repeats)?;
     let mut measured = Measured::default();
@@ -185,7 +185,7 @@ impl Measured {
         repeats: usize,
     ) -> Result<()> {
         let hard = hostile::values(hostile::COUNT.min(values as usize), blocks.shared as usize);
-        device.write(floats, bytemuck::cast_slice(&hard))?;
+        device.fill(floats, bytemuck::cast_slice(&hard))?;
         let threads = (values / VALUES_PER_BLOCK) as u32;
         let behind = blocks.bytes_of_codes(values) as usize;
         let mut timed = None;

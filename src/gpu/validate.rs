@@ -2,7 +2,6 @@
 
 use super::answer::Answer;
 use super::driver::{Device, Module};
-use super::own;
 use super::ptx::{self, WALK_LOG2};
 use super::steps::{self, Beside, Mismatch, Mismatches, Step, compare, map, widened};
 use super::stochastic;
@@ -85,10 +84,10 @@ fn judge(device: &Device, job: &Job, known: &mut Known) -> Outcome {
     }
 }
 
-/// The user's own kernel, compiled: its cast to a format, over all float32.
-pub fn own(device: &Device, source: &str, plan: &CastPlan) -> (Verdict, u64) {
+/// The user's own kernel, compiled by [`own`](super::own): its cast to a format, over all float32.
+pub fn own(device: &Device, ptx: String, plan: &CastPlan) -> (Verdict, u64) {
     let found = || {
-        let module = device.load(own::compile(source, device.target)?)?;
+        let module = device.load(ptx)?;
         twice(|| walk(device, &module, MOST_BITS, Beside::default()))
     };
     match found() {

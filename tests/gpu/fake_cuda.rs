@@ -350,6 +350,20 @@ fn allocate(bytes: usize) -> Option<u64> {
     Some(address)
 }
 
+/// The newest PTX version that came with the driver's CUDA: that of 12.6 is 12.5's.
+fn newest_ptx() -> f64 {
+    const CUDA: [u64; 17] = [
+        11000, 11010, 11020, 11030, 11040, 11050, 11060, 11070, 11080, 12000, 12010, 12020, 12030, 12040, 12050, 12060,
+        12070,
+    ];
+    const PTX: [f64; 17] =
+        [7.0, 7.1, 7.2, 7.3, 7.4, 7.5, 7.6, 7.7, 7.8, 8.0, 8.1, 8.2, 8.3, 8.4, 8.5, 8.5, 8.6];
+    let driver = number("DRIVER", 13000);
+    let newer = [(12080, 8.7), (12090, 8.8), (13000, 9.0), (13010, 9.1), (13020, 9.2)];
+    let known = CUDA.into_iter().zip(PTX).chain(newer);
+    known.filter(|(cuda, _)| *cuda <= driver).last().unwrap().1
+}
+
 driver! {
     cuInit(_flags: c_uint) { 0 }
     cuDriverGetVersion(version: *mut c_int) { put(version, number("DRIVER", 13000) as c_int) }
@@ -379,7 +393,12 @@ driver! {
     cuCtxSetCurrent(_context: *mut c_void) { 0 }
     cuModuleLoadData(module: *mut u64, image: *const c_char) {
         let mut modules = MODULES.lock().unwrap();
-        modules.push(CStr::from_ptr(image).to_str().unwrap().to_owned());
+        let text = CStr::from_ptr(image).to_str().unwrap().to_owned();
+        let version = text.lines().find_map(|line| line.strip_prefix(".version ")).unwrap();
+        if version.parse::<f64>().unwrap() > newest_ptx() {
+            return 222;
+        }
+        modules.push(text);
         put(module, modules.len() as u64)
     }
     cuModuleGetFunction(function: *mut u64, module: u64, name: *const c_char) {

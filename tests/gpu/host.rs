@@ -1,7 +1,7 @@
 //! The way through the host: the program as people run it, with a libcuda that is made up in the place of the
 //! driver's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
@@ -13,18 +13,30 @@ fn fake(lacks: bool) -> PathBuf {
     let folders = FOLDERS.get_or_init(|| {
         [None, Some("lacks_elapsed_time")].map(|lacking| {
             let folder = tempfile::tempdir().unwrap();
-            let rustc = std::env::var("RUSTC").unwrap_or("rustc".to_owned());
-            let mut command = Command::new(rustc);
-            command.args(["--edition", "2024", "-O", "--crate-type", "cdylib", "--cap-lints", "allow"]);
-            command.args(lacking.iter().flat_map(|cfg| ["--cfg", cfg]));
-            command.arg("-o").arg(folder.path().join("libcuda.so.1"));
-            let output = command.arg("tests/gpu/fake_cuda.rs").current_dir(env!("CARGO_MANIFEST_DIR"));
-            let output = output.output().unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            build("tests/gpu/fake_cuda.rs", &folder.path().join("libcuda.so.1"), lacking);
             folder
         })
     });
     folders[usize::from(lacks)].path().to_owned()
+}
+
+/// A folder with a libnvrtc that is made up, too.
+fn fake_compiler() -> PathBuf {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let built = || {
+        let folder = tempfile::tempdir().unwrap();
+        build("tests/gpu/fake_nvrtc.rs", &folder.path().join("libnvrtc.so.12"), None);
+        folder
+    };
+    FOLDER.get_or_init(built).path().to_owned()
+}
+
+fn build(source: &str, library: &Path, cfg: Option<&str>) {
+    let mut command = Command::new(std::env::var("RUSTC").unwrap_or("rustc".to_owned()));
+    command.args(["--edition", "2024", "-O", "--crate-type", "cdylib", "--cap-lints", "allow"]);
+    command.args(cfg.iter().flat_map(|cfg| ["--cfg", cfg])).arg("-o").arg(library);
+    let output = command.arg(source).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Runs `bench-gpu` on the card that is made up.
@@ -374,4 +386,67 @@ fn random_bits_are_read_off_where_they_are_open_and_held_to_ptx_where_they_are_n
     assert_eq!(entry["random_bits_seen"], halves(13));
     let last = &entry["first"][19];
     assert_eq!((&last["lane"], &last["random"]), (&"upper".into(), &"0x7f4a1d35".into()));
+}
+
+/// Runs `bench-gpu --kernel` on a file with this text; the file's name goes out of what it says.
+fn bench_kernel(settings: &[(&str, &str)], text: &str, has_compiler: bool) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("own.cu");
+    std::fs::write(&path, text).unwrap();
+    let libraries = match has_compiler {
+        true => format!("{}:{}", fake(false).display(), fake_compiler().display()).into(),
+        false => fake(false),
+    };
+    let arguments = ["--kernel", path.to_str().unwrap(), "--formats", "float16", "--json"];
+    let mut output = bench_with(libraries, settings, &arguments);
+    let said = String::from_utf8(output.stderr).unwrap().replace(path.to_str().unwrap(), "own.cu");
+    output.stderr = said.into_bytes();
+    output
+}
+
+#[test]
+fn a_kernel_of_ones_own_is_compiled_and_compared() {
+    let kernel = |mode: &str| {
+        format!("__device__ unsigned cast(float x)\n{{\n    asm(\"cvt.{mode}.f16.f32 %0, %1;\" : …);\n}}\n")
+    };
+    // NVRTC writes PTX 8.8, which this driver is too old for.
+    for settings in [&[][..], &[("DRIVER", "12040")]] {
+        let report = json(&bench_kernel(settings, &kernel("rn"), true), 0);
+        assert_eq!(
+            (&report["status"], &report["conversions"][0]["inputs"]),
+            (&"equal".into(), &(1_u64 << 32).into())
+        );
+    }
+    let report = json(&bench_kernel(&[], &kernel("rz"), true), 1);
+    let entry = &report["conversions"][0];
+    // The smallest subnormal number is 2^-24: just above half of it is no zero.
+    let first = &entry["first"][0];
+    assert_eq!(
+        (&first["input"], &first["gpu"], &first["expected"]),
+        (&"0x33000001".into(), &"0x0000".into(), &"0x0001".into())
+    );
+    assert_eq!(report["status"], "differs");
+}
+
+#[test]
+fn what_is_wrong_with_a_kernel_of_ones_own_is_said() {
+    let said = |text: &str, has_compiler| {
+        let output = bench_kernel(&[], text, has_compiler);
+        assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(
+        said("\n#error not \u{1b}[31myet\n", true),
+        "amp-inspect: own.cu: NVRTC rejects it:\n  own.cu(2): error: #error not \\u{1b}[31myet\n  1 error detected.\n"
+    );
+    assert_eq!(
+        said("__device__ unsigned cast(double x) { return 0; }", true),
+        "amp-inspect: own.cu: it does not define  __device__ unsigned cast(float x)\n"
+    );
+    let missing = said("", false);
+    assert!(
+        missing.starts_with("amp-inspect: own.cu: --kernel needs NVRTC, and no libnvrtc was found: pip"),
+        "{missing}"
+    );
+    assert_eq!(missing.lines().count(), 1);
 }

@@ -440,7 +440,11 @@ fn blocks_get_the_scales_and_codes_of_the_definition_and_come_back() {
             let count = if target.name == "sm_100a" { hostile::COUNT } else { 8192 };
             let mut numbers = hostile::values(count, blocks.shared as usize);
             let finite = numbers.iter().filter(|x| x.is_finite()).count();
-            assert!(finite < numbers.len() && numbers.iter().any(|x| x.is_infinite()) && finite > numbers.len() / 2);
+            assert!(
+                finite < numbers.len()
+                    && numbers.iter().any(|x| x.is_infinite())
+                    && finite > numbers.len() / 2
+            );
             // The magnitudes whose quotients by 448 and by 57344 are rounded to a power of two.
             for (at, bits) in [0x0460_0001, 0x8460_0002, 0x07e0_0001, 0x87e0_0002].into_iter().enumerate() {
                 numbers[128 * (at + 1)..128 * (at + 2)].fill(f32::from_bits(bits));
