@@ -73,14 +73,16 @@ must give what this tool's cast gives by those bits.
 
 The file of --kernel defines  __device__ unsigned cast(float x)  which returns
 the code, to nearest even, saturating as the profile nvidia does. An example is
-testdata/kernels/e4m3.cu.
+testdata/kernels/e4m3.cu. What NVRTC says of it follows the error.
 
   encode     float32 to the format; codes of 6 bits take a byte, and on the CPU
-             those of 4 bits too. In blocks: to scales and codes; on the card
-             MXFP8 (e4m3, scales floor and rceil), on the CPU all, of a matrix
-             of 4096 columns; NVFP4's search for the tensor's largest magnitude
-             counts as time, what it reads does not
-  decode     the format to float32
+             those of 4 bits too. In blocks: to scales and codes. On the card
+             MXFP8 (e4m3 and e5m2, floor and rceil), nvfp4:te with a given scale
+             of the tensor, and e4m3fn:1x128 (f32 and pow2), each compared on
+             hard values first; on the CPU all, of a matrix of 4096 columns,
+             where NVFP4's search for the tensor's largest magnitude counts as
+             time, what it reads does not
+  decode     the format to float32; of blocks on the card MXFP8 alone
   roundtrip  both, without storing the codes
   GB/s       10^9 bytes a second, read and written, median run
   % of copy  of a plain copy of float32 in the same run, by GB/s

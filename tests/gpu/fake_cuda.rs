@@ -203,6 +203,8 @@ struct Kernel {
     rounds_up: bool,
     is_quotient: bool,
     is_power: bool,
+    /// What the largest magnitude and the scale of NVFP4 are multiplied by.
+    factors: Option<(f32, f32)>,
 }
 
 /// The conversions in the body of a kernel, those of the first vector only.
@@ -233,7 +235,19 @@ fn kernel(ptx: &str, name: &str) -> Kernel {
     let after = |start: &str| body.lines().find_map(|line| line.trim().trim_end_matches(';').strip_prefix(start));
     let behind = after("add.u64 %scales, %result, ").or(after("add.u64 %scales, %source, "));
     let scales = behind.map_or(0, |number| number.parse().unwrap());
+    let mut constants: Vec<u32> = Vec::new();
+    for line in body.lines().filter_map(|line| line.trim().strip_prefix("mov.b32 %other, ")) {
+        let constant = line.trim_end_matches(';').parse().unwrap();
+        if !constants.contains(&constant) {
+            constants.push(constant);
+        }
+    }
+    let factors = match constants[..] {
+        [scale, back] => Some((f32::from_bits(scale), f32::from_bits(back))),
+        _ => None,
+    };
     Kernel {
+        factors,
         name: name.to_owned(),
         stages,
         text: seen.join(" "),
@@ -367,6 +381,8 @@ fn newest_ptx() -> f64 {
 driver! {
     cuInit(_flags: c_uint) { 0 }
     cuDriverGetVersion(version: *mut c_int) { put(version, number("DRIVER", 13000) as c_int) }
+    // NVRTC looks for it, and falls if it is missing.
+    cuGetExportTable(_table: *mut *const c_void, _id: *const c_void) { 500 }
     cuDeviceGetCount(count: *mut c_int) { put(count, number("DEVICES", 1) as c_int) }
     cuDeviceGet(device: *mut c_int, ordinal: c_int) { put(device, ordinal) }
     cuDeviceGetName(name: *mut c_char, _length: c_int, _device: c_int) {
@@ -525,7 +541,7 @@ unsafe fn buffers(kernel: &Kernel, name: &str, source: u64, result: u64, values:
 
 /// Blocks: codes, and behind them scales. `FAULT=block@3` makes the scale of block 3 wrong.
 unsafe fn blocks(kernel: &Kernel, source: *const f32, result: *mut u8, values: usize) {
-    let Some(to) = kernel.stages.iter().map(|stage| stage.to).find(|to| to.bits <= 8) else { return };
+    let Some(to) = kernel.stages.iter().map(|stage| stage.to).min_by_key(|to| to.bits) else { return };
     let largest_code = to.value(to.max);
     let places = 32 - (largest_code as u32).leading_zeros() as i32;
     for block in 0..values.min(1 << 17) / kernel.shared {
@@ -534,7 +550,12 @@ unsafe fn blocks(kernel: &Kernel, source: *const f32, result: *mut u8, values: u
         let bad = xs.iter().any(|x| !x.is_finite());
         let largest = xs.iter().filter(|x| !x.is_nan()).fold(0.0_f64, |largest, x| largest.max(x.abs()));
         let hit = often().0.as_ref() == Some(&("block".to_owned(), block as u32));
-        let (factor, bad) = if kernel.is_quotient {
+        let (factor, bad) = if let Some((scale, back)) = kernel.factors {
+            let e4m3 = format("e4m3");
+            let code = e4m3.code((largest as f32 * scale).min(f32::MAX).into(), "rn", true);
+            unsafe { result.add(kernel.scales + block).write(code as u8 ^ u8::from(hit)) };
+            (f64::from((1.0 / (e4m3.value(code) as f32 * back)).min(f32::MAX)), false)
+        } else if kernel.is_quotient {
             let usable = largest > 0.0 && largest.is_finite();
             let factor = if usable { (largest_code as f32 / largest as f32).min(f32::MAX) } else { 1.0 };
             let factor = if kernel.is_power { pow2(((factor.to_bits() >> 23) as i32) - 127) as f32 } else { factor };
@@ -553,7 +574,14 @@ unsafe fn blocks(kernel: &Kernel, source: *const f32, result: *mut u8, values: u
         };
         for (lane, x) in xs.iter().enumerate() {
             let x = if bad { f64::NAN } else { f64::from((x * factor) as f32) };
-            unsafe { result.add(at + lane).write(to.code(x, "rn", true) as u8) };
+            let code = to.code(x, "rn", true) as u8;
+            unsafe {
+                match (to.bits, lane % 2) {
+                    (4, 0) => result.add((at + lane) / 2).write(code),
+                    (4, _) => *result.add((at + lane) / 2) |= code << 4,
+                    _ => result.add(at + lane).write(code),
+                }
+            }
         }
     }
 }

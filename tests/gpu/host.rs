@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use amp_inspect::gpu::Job;
 use serde_json::Value;
+
+use crate::common::exhaustive;
 
 /// The library, built once; `lacks` leaves a function out.
 fn fake(lacks: bool) -> PathBuf {
@@ -386,6 +389,28 @@ fn random_bits_are_read_off_where_they_are_open_and_held_to_ptx_where_they_are_n
     assert_eq!(entry["random_bits_seen"], halves(13));
     let last = &entry["first"][19];
     assert_eq!((&last["lane"], &last["random"]), (&"upper".into(), &"0x7f4a1d35".into()));
+}
+
+#[test]
+fn all_that_the_newest_chip_has_is_found_right() {
+    // A quick part of it, unless all is asked for.
+    let formats = if exhaustive() { &[][..] } else { &["--formats", "e2m1fn,e8m0fnu,nvfp4"] };
+    let mut arguments = vec!["--json", "--size", "2^17"];
+    arguments.extend(formats);
+    let settings = [("CAPABILITY", "100"), ("DRIVER", "13020")];
+    let report = json(&bench(&settings, &arguments), 0);
+    assert!(results(&report).iter().all(|(_, result)| *result == "equal"), "{:?}", results(&report));
+    assert!(!exhaustive() || results(&report).len() == Job::all(&[]).len());
+    assert_eq!(report["wrong_kernels"], serde_json::json!([]));
+    let times = report["throughput"].as_array().unwrap();
+    let nvfp4 = times.iter().find(|time| time["format"] == "nvfp4:te" && time["device"] == "gpu").unwrap();
+    // Half a byte a value, and a byte for each 16.
+    assert_eq!(nvfp4["bytes"], (4 << 17) + (1 << 16) + (1 << 13));
+    if !exhaustive() {
+        let output = bench(&[settings[0], settings[1], ("FAULT", "block@1")], &arguments);
+        let wrong = "nvfp4:te: the encode kernel for buffers gives wrong results";
+        assert_eq!(json(&output, 1)["wrong_kernels"], serde_json::json!([wrong]));
+    }
 }
 
 /// Runs `bench-gpu --kernel` on a file with this text; the file's name goes out of what it says.

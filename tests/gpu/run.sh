@@ -14,7 +14,8 @@ mkdir -p "$out"
 # A folder with an NVRTC under a name that the tool looks for, wherever the machine has one.
 nvrtc_folder() {
     local found
-    found=$(timeout 10 find / -xdev -name 'libnvrtc.so*' -not -path '/proc/*' 2>/dev/null | sort -V | tail -1)
+    found=$(timeout 20 find /usr/local /usr/lib /usr/lib64 /opt /root /home /tmp "${VIRTUAL_ENV:-/opt}" \
+        -name 'libnvrtc.so*' 2>/dev/null | sort -V | tail -1)
     [ -n "$found" ] || return 1
     ln -sf "$found" "$1/libnvrtc.so" && dirname "$found"
 }

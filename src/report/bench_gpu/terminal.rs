@@ -33,7 +33,9 @@ impl BenchReport {
                 let note = "* in PTX alone: the assembler writes integer instructions for it, on every chip";
                 wrap("", note, view.width).iter().try_for_each(|line| writeln!(out, "{line}"))?;
             }
-            writeln!(out)?;
+            if !self.targets.is_empty() {
+                writeln!(out)?;
+            }
             for target in &self.targets {
                 let list = |formats: &[&str]| match formats {
                     [] => "none of these".to_owned(),
