@@ -151,10 +151,11 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
     progress.finish();
     let mut report = BenchReport::answered(device.environment.clone(), device.target, &outcomes)?;
     let right = |name: &&str| {
+        // Buffers are converted without random bits.
         let about = |job: &Job| {
-            job.rows()
-                .first()
-                .is_some_and(|row| row.from == *name || (row.from == "float32" && row.to == *name))
+            job.rows().first().is_some_and(|row| {
+                row.random.is_none() && (row.from == *name || (row.from == "float32" && row.to == *name))
+            })
         };
         outcomes
             .iter()

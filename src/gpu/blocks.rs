@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use super::bulk::{Bulk, pack};
 use super::ptx::{self, BLOCK, IN_FLIGHT, VECTOR};
-use super::table::{Target, Version};
+use super::target::{Target, Version};
 use super::{Conversion, decoder, encoder};
 use crate::cast::block::TensorScale;
 use crate::format::block::{BlockShape, PowerRule, Quotient, Recipe};

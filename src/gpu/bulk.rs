@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::ptx::{self, BLOCK, IN_FLIGHT, VECTOR};
-use super::table::{Target, Version};
+use super::target::{Target, Version};
 use super::{Conversion, decoder, encoder};
 
 /// Values that a block moves; buffers must be a multiple of this long.

@@ -21,7 +21,7 @@ use super::absent::{Absent, meaning};
 use super::answer::{Answer, POISON};
 use super::ptx::BLOCK;
 use super::steps::Beside;
-use super::table::{Target, Version, least_driver, newest_ptx};
+use super::target::{Target, Version, least_driver, newest_ptx};
 use crate::error::{Error, Result, escape};
 
 /// Functions of the driver that are called here or by cudarc.

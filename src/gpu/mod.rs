@@ -3,8 +3,9 @@
 //! A cast from float32 is a step function of the bits. The card lists every input at which its result
 //! changes, over all 2^32 of them, and [`steps`] makes the same list from this tool's casts: the lists are
 //! equal or the card differs. No second implementation of rounding runs on the card. [`table`] has the
-//! instructions, [`ptx`] and [`bulk`] write the kernels around them, `driver` talks to the card, and is the
-//! only file with unsafe code; [`validate`] asks and compares, [`throughput`] times.
+//! instructions, [`target`] the chips; [`ptx`], [`bulk`] and [`blocks`] write the kernels around them; `driver`
+//! talks to the card, and is the only file with unsafe code; [`validate`] and [`stochastic`] ask and compare,
+//! [`throughput`] times.
 //!
 //! NVIDIA cards only. The driver is looked for at run time: nothing of CUDA is needed to build or to start.
 
@@ -20,6 +21,7 @@ pub mod ptx;
 pub mod steps;
 pub mod stochastic;
 pub mod table;
+pub mod target;
 pub mod throughput;
 pub mod validate;
 
@@ -30,7 +32,8 @@ use crate::cast::profile::Profile;
 use crate::cast::{CastPlan, Rounding};
 use crate::error::{Error, Result};
 use crate::format::{self, FormatSpec};
-use table::{CONVERSIONS, Random, Since, Target};
+use table::{CONVERSIONS, Random, Since};
+use target::Target;
 
 /// One conversion instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 
 use super::driver::{self, Device};
 use super::ptx::WALK_LOG2;
-use super::table::Version;
+use super::target::Version;
 use crate::error::{Error, Result};
 
 /// What a file must define: the code of `x`, in the low bits.

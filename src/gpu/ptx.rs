@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{Target, Version};
+use super::target::{Target, Version};
 use super::{Conversion, Job};
 
 /// log2 of the inputs that one thread of `walk` takes.

@@ -63,12 +63,14 @@ pub fn try_all(
     let plan = row.plan()?;
     let width = container(row.to);
     let discarded = 24 - plan.target.precision;
+    // Bits that no lane may take are left zero: PTX wants those of float16 so.
+    let taken = supply.lanes.iter().fold(0, |taken, may_take| taken | may_take);
     let mut lists = Vec::new();
     let mut random = Vec::new();
     for (lane, &may_take) in (0..).zip(supply.lanes) {
         let mut draws = [0; OPERANDS.len()];
         for ((turn, operand), draw) in (0..).zip(OPERANDS).zip(&mut draws) {
-            let beside = Beside { partner: partners[turn % partners.len()], lane, random: operand };
+            let beside = Beside { partner: partners[turn % partners.len()], lane, random: operand & taken };
             let list = ask(beside)?;
             *draw = read_off(&map(&list, |y| y >> (lane * width) & ((1 << width) - 1)), discarded);
             lists.push((beside, list));

@@ -5,7 +5,7 @@ use super::driver::{Device, Module};
 use super::ptx::{self, WALK_LOG2};
 use super::steps::{self, Beside, Mismatch, Mismatches, Step, compare, map, widened};
 use super::stochastic;
-use super::table::least_driver;
+use super::target::least_driver;
 use super::{Conversion, Job};
 use crate::cast::{CastPlan, Place};
 use crate::error::{Error, Result};

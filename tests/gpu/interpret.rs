@@ -13,7 +13,8 @@ use amp_inspect::gpu::bulk::{Bulk, VALUES_PER_BLOCK};
 use amp_inspect::gpu::hostile;
 use amp_inspect::gpu::ptx::{self, BLOCK, WALK_LOG2, container};
 use amp_inspect::gpu::steps::{Beside, cast_at};
-use amp_inspect::gpu::table::{CONVERSIONS, TARGETS};
+use amp_inspect::gpu::table::CONVERSIONS;
+use amp_inspect::gpu::target::TARGETS;
 use amp_inspect::gpu::{Conversion, Job};
 
 /// One conversion by the tool's cast: the code, or the bits of a float32. Stochastic rounding takes the random bits
@@ -297,7 +298,7 @@ fn answer(job: &Job, x: u32, Beside { partner, lane: at, random }: Beside) -> u3
 }
 
 /// The newest target that has it.
-fn target(job: &Job) -> &'static amp_inspect::gpu::table::Target {
+fn target(job: &Job) -> &'static amp_inspect::gpu::target::Target {
     TARGETS.iter().rev().find(|target| job.is_on(target)).unwrap()
 }
 

@@ -4,7 +4,8 @@
 use amp_inspect::cast::fast::Level;
 use amp_inspect::cast::fast::slice::{Code, SliceCast};
 use amp_inspect::cast::{CastPlan, Overflow, Place, Rounding};
-use amp_inspect::gpu::steps::{Mismatch, compare, map, steps};
+use amp_inspect::gpu::steps::{Beside, Mismatch, cast_at, compare, map, steps, steps_at};
+use amp_inspect::gpu::stochastic::{self, OPERANDS};
 use amp_inspect::gpu::table::CONVERSIONS;
 
 use crate::common::{exhaustive, gunzip};
@@ -158,4 +159,48 @@ fn the_casts_of_the_table_are_the_profile_nvidia() {
         let lanes = [(2, "x2."), (4, "x4.")].into_iter().find(|(_, name)| row.instruction.contains(name));
         assert_eq!(row.lanes, lanes.map_or(1, |(lanes, _)| lanes), "{} {}", row.instruction, format.name);
     }
+}
+
+type List = Vec<(u32, u32)>;
+
+/// Lists of a card that gives each lane of four the byte at its place.
+fn bytes(plan: &CastPlan, beside: Beside) -> List {
+    let draw = |lane: u32| beside.random >> (8 * lane) & 0xff;
+    let others = (0..4).filter(|lane| *lane != beside.lane);
+    let others =
+        others.fold(0, |others, lane| others | cast_at(plan, 8, draw(lane), beside.partner) << (8 * lane));
+    map(&steps_at(plan, 8, draw(beside.lane)), |code| others | code << (8 * beside.lane))
+}
+
+#[test]
+fn a_card_that_adds_random_bits_wrongly_is_never_found_right() {
+    let row = CONVERSIONS.iter().find(|row| row.instruction == "cvt.rs.satfinite.e4m3x4.f32").unwrap();
+    let plan = row.plan().unwrap();
+    let ask = |change: &dyn Fn(Beside, List) -> List| {
+        stochastic::try_all(row, &[0x3f99_999a], |beside| Ok(change(beside, bytes(&plan, beside))))
+    };
+    let right = ask(&|_, list| list).unwrap();
+    assert_eq!((right.mismatches.count, right.inputs), (0, 40 << 32));
+    // One step of one list, from zero to the smallest subnormal number, an input late.
+    let (lane, operand) = (3, OPERANDS[7]);
+    let late = ask(&|beside, mut list| {
+        if (beside.lane, beside.random) == (lane, operand) {
+            list[1].0 += 1;
+        }
+        list
+    });
+    let late = late.unwrap().mismatches;
+    let beside = Beside { partner: 0x3f99_999a, lane, random: operand };
+    assert_eq!((late.count, late.first[0].beside), (1, Some(beside)));
+    // Random bits that do nothing, or that leave a gap at the top.
+    let nothing = ask(&|beside, _| bytes(&plan, Beside { random: 0, ..beside }));
+    assert_eq!(nothing.unwrap_err().to_string(), "lane 0 adds 0x0 for random bits that are all set");
+    let gap = ask(&|beside, _| bytes(&plan, Beside { random: beside.random & 0x7f7f_7f7f, ..beside }));
+    assert_eq!(gap.unwrap_err().to_string(), "lane 0 adds 0x7f000 for random bits that are all set");
+    // Bits that are swapped after all, in an operand that the others do not tell of.
+    let swapped = ask(&|beside, list| match beside.random == OPERANDS[9] {
+        true => bytes(&plan, Beside { random: beside.random.swap_bytes(), ..beside }),
+        false => list,
+    });
+    assert!(swapped.unwrap().mismatches.count > 0);
 }

@@ -12,7 +12,8 @@ use amp_inspect::cast::block::TensorScale;
 use amp_inspect::gpu::blocks::Blocks;
 use amp_inspect::gpu::bulk::Bulk;
 use amp_inspect::gpu::ptx;
-use amp_inspect::gpu::table::{CONVERSIONS, TARGETS, Target};
+use amp_inspect::gpu::table::CONVERSIONS;
+use amp_inspect::gpu::target::{TARGETS, Target};
 use amp_inspect::gpu::{Conversion, Job};
 
 use crate::common::say;

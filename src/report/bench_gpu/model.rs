@@ -7,7 +7,7 @@ use super::super::{SCHEMA_VERSION, Tool};
 use super::example::Example;
 use crate::cast::CastPlan;
 use crate::error::Result;
-use crate::gpu::table::{TARGETS, Target, Version};
+use crate::gpu::target::{TARGETS, Target, Version};
 use crate::gpu::throughput::{Measured, Timing, Work};
 use crate::gpu::validate::{Outcome, Verdict};
 use crate::gpu::{Absent, Conversion, Environment, Job, ptx};
