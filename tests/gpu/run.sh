@@ -15,7 +15,7 @@ mkdir -p "$out"
 nvrtc_folder() {
     local found
     found=$(timeout 20 find /usr/local /usr/lib /usr/lib64 /opt /root /home /tmp "${VIRTUAL_ENV:-/opt}" \
-        -name 'libnvrtc.so*' 2>/dev/null | sort -V | tail -1)
+        -name 'libnvrtc.so*' -not -path '*/stubs/*' 2>/dev/null | sort -V | tail -1)
     [ -n "$found" ] || return 1
     ln -sf "$found" "$1/libnvrtc.so" && dirname "$found"
 }
