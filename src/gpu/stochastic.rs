@@ -45,7 +45,8 @@ pub struct Tried {
     pub mismatches: Mismatches,
     /// Results compared.
     pub inputs: u64,
-    /// For each lane, the lowest first, the bits of the operand that it was seen to add, the most significant first.
+    /// For each lane, the lowest first, the bits of the operand that it was seen to add, the most significant first;
+    /// none where that could not be read off.
     pub random: Vec<Vec<u32>>,
 }
 
@@ -75,14 +76,19 @@ pub fn try_all(
             *draw = read_off(&map(&list, |y| y >> (lane * width) & ((1 << width) - 1)), discarded);
             lists.push((beside, list));
         }
-        let bits = origins(&draws, discarded).ok_or_else(|| {
-            Error::new(format!("lane {lane} adds {:#x} for random bits that are all set", draws[ALL]))
-        })?;
-        if let Some(bit) = bits.iter().find(|bit| may_take >> **bit & 1 == 0) {
-            return Err(Error::new(format!(
-                "lane {lane} adds bit {bit} of rbits, which is another's in PTX"
-            )));
-        }
+        let failed =
+            |what: String| Error::new(format!("read off between 1 and the next number, lane {lane} {what}"));
+        let bits = match origins(&draws, discarded) {
+            // Results that PTX fixes are compared, whatever was read off.
+            bits if supply.is_whole => bits.unwrap_or_default(),
+            None => return Err(failed(format!("adds {:#x} for random bits that are all set", draws[ALL]))),
+            Some(bits) => match bits.iter().find(|bit| may_take >> **bit & 1 == 0) {
+                Some(bit) => {
+                    return Err(failed(format!("adds bit {bit} of rbits, which is another's in PTX")));
+                }
+                None => bits,
+            },
+        };
         random.push(bits);
     }
     let documented = |may_take: &u32| (0..32).rev().filter(|bit| may_take >> bit & 1 == 1).collect();

@@ -88,7 +88,7 @@ const fn to_tf32(
 
 /// Which bits of the operand `rbits` the lanes of a stochastic rounding take.
 ///
-/// PTX ISA 9.3, "cvt": the result is rounded away from zero where adding random bits to the discarded bits of the
+/// PTX ISA 9.1, "cvt": the result is rounded away from zero where adding random bits to the discarded bits of the
 /// significand, as integers, carries. To float16 and bfloat16 each lane takes 13 or all 16 bits of its own half.
 /// To FP8 and FP6 the lanes a and b share the upper half and e and f the lower one; to FP4 a and b share the upper
 /// bytes of both halves, e and f the lower ones. How two lanes divide what they share, in which order they take it,

@@ -1,4 +1,4 @@
-//! What PTX is written for, for which cards, and which drivers take it (PTX ISA 9.3, ".target" and "Release Notes").
+//! What PTX is written for, for which cards, and which drivers take it (PTX ISA, ".target" and "Release Notes").
 
 /// What PTX is written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -382,8 +382,11 @@ fn random_bits_are_read_off_where_they_are_open_and_held_to_ptx_where_they_are_n
     assert_eq!(entry["inputs"], 20_u64 << 32);
     // The third lane adds bits of the first.
     let entry = bench("foreign", "", "e4m3fn", 1);
-    let why = "lane 2 adds bit 7 of rbits, which is another's in PTX";
+    let why = "read off between 1 and the next number, lane 2 adds bit 7 of rbits, which is another's in PTX";
     assert_eq!((&entry["result"], &entry["why"]), (&"failed".into(), &why.into()));
+    // A wrong result where the bits are read off.
+    let entry = bench("", "rs.satfinite.e5m2x4.f32@3f810001", "e5m2", 1);
+    assert_eq!((&entry["result"], &entry["random_bits_seen"]), (&"failed".into(), &serde_json::json!([])));
     // One wrong bit at 1.0078125, which 13 random bits take up or not.
     let entry = bench("", "rs.f16x2.f32@3f810001", "float16", 1);
     assert_eq!((&entry["result"], &entry["mismatches"]), (&"differs".into(), &20.into()));

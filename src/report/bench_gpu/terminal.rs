@@ -261,6 +261,9 @@ impl BenchReport {
 
 /// Numbers that follow each other, up or down, as `7 to 0`.
 fn ranges(numbers: &[u32]) -> String {
+    if numbers.is_empty() {
+        return "unclear".to_owned();
+    }
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &number in numbers {
         match runs.last_mut() {
