@@ -58,7 +58,8 @@ impl Rounding {
     }
 
     /// Stochastic rounding with as many random bits as NVIDIA's `cvt.rs` takes for the format (PTX ISA
-    /// 9.0: 16 for FP8, FP6 and bf16, 13 for f16, 8 for FP4); never more than an f32 has to discard.
+    /// 9.0: 13 for f16, 16 for bf16, 16 that two values share for FP8 and FP6, 8 for FP4); never more than
+    /// an f32 has to discard.
     pub fn stochastic(target: &FormatSpec, bits: Option<u32>) -> Self {
         let hardware =
             if target.bits <= 4 { 8 } else { 24_u32.saturating_sub(target.precision).clamp(1, 16) };

@@ -15,10 +15,10 @@ use crate::cast::profile::Profile;
 use crate::error::{Error, Result, escape};
 use crate::format::table::{BLOCK_FORMATS, FORMATS};
 use crate::format::{Named, find_block};
+use crate::gpu::blocks::Blocks;
 use crate::gpu::bulk::Bulk;
-use crate::gpu::mx::Mx;
 use crate::gpu::validate::{self, Verdict};
-use crate::gpu::{Device, Job, cpu, throughput};
+use crate::gpu::{Device, Job, cpu, own, throughput};
 use crate::report::bench_gpu::{BenchReport, CpuEntry, Status};
 
 /// Whether an NVIDIA card rounds bit for bit as this tool says, over all inputs of each conversion it has, and
@@ -66,16 +66,23 @@ the profile nvidia; where NVIDIA leaves the NaN open (tf32) NaN inputs are left
 out, and the report says so. Nothing is emulated: what a chip has no instruction
 for is reported as not in hardware. Everything runs twice.
 
+Stochastic rounding (cvt.rs; B200 and B300): all inputs in each of two or four
+lanes for ten sets of random bits. Which of them two lanes of FP8, FP6 and FP4
+add that share bits PTX leaves open: the report says which were seen, and they
+must give what this tool's cast gives by those bits.
+
 The file of --kernel defines  __device__ unsigned cast(float x)  which returns
 the code, to nearest even, saturating as the profile nvidia does. An example is
-testdata/kernels/e4m3.cu.
+testdata/kernels/e4m3.cu. What NVRTC says of it follows the error.
 
   encode     float32 to the format; codes of 6 bits take a byte, and on the CPU
-             those of 4 bits too. In blocks: to scales and codes; on the card
-             MXFP8 (e4m3, scales floor and rceil), on the CPU all, of a matrix
-             of 4096 columns; NVFP4's search for the tensor's largest magnitude
-             counts as time, what it reads does not
-  decode     the format to float32
+             those of 4 bits too. In blocks: to scales and codes. On the card
+             MXFP8 (e4m3 and e5m2, floor and rceil), nvfp4:te with a given scale
+             of the tensor, and e4m3fn:1x128 (f32 and pow2), each compared on
+             hard values first; on the CPU all, of a matrix of 4096 columns,
+             where NVFP4's search for the tensor's largest magnitude counts as
+             time, what it reads does not
+  decode     the format to float32; of blocks on the card MXFP8 alone
   roundtrip  both, without storing the codes
   GB/s       10^9 bytes a second, read and written, median run
   % of copy  of a plain copy of float32 in the same run, by GB/s
@@ -119,8 +126,8 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
         outputs.write(&BenchReport::cpu_only(cpu, &timings), BenchReport::terminal)?;
         return Ok(Outcome::Done);
     }
-    let own = match &args.kernel {
-        Some(path) => Some((path, own_kernel(path, &args.formats)?)),
+    let own_kernel = match &args.kernel {
+        Some(path) => Some((path, read_kernel(path, &args.formats)?)),
         None => None,
     };
     let device = match Device::open(args.device) {
@@ -131,21 +138,24 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
         }
         Err(absent) => return Err(absent.into()),
     };
-    if let Some((path, (source, plan))) = own {
-        let found = validate::own(&device, &source, &plan, threads);
-        let name = format!("{}: float32→{}", escape(&path.to_string_lossy()), plan.target.name);
+    if let Some((path, (source, plan))) = own_kernel {
+        let file = path.to_string_lossy();
+        let ptx = own::compile(&source, &file, &device).map_err(|error| error.in_file(path))?;
+        let found = validate::own(&device, ptx, &plan);
+        let name = format!("{}: float32→{}", escape(&file), plan.target.name);
         let report = BenchReport::of_own_kernel(device.environment, name, &plan, &found);
         return finish(outputs, &report);
     }
     let progress = Progress::of_conversions(jobs.len() as u64, quiet);
-    let outcomes = validate::run(&device, &jobs, threads, || progress.add(1));
+    let outcomes = validate::run(&device, &jobs, || progress.add(1));
     progress.finish();
     let mut report = BenchReport::answered(device.environment.clone(), device.target, &outcomes)?;
     let right = |name: &&str| {
+        // Buffers are converted without random bits.
         let about = |job: &Job| {
-            job.rows()
-                .first()
-                .is_some_and(|row| row.from == *name || (row.from == "float32" && row.to == *name))
+            job.rows().first().is_some_and(|row| {
+                row.random.is_none() && (row.from == *name || (row.from == "float32" && row.to == *name))
+            })
         };
         outcomes
             .iter()
@@ -154,10 +164,11 @@ pub(super) fn run(args: BenchGpuArgs) -> Result<Outcome> {
     };
     let wanted = if names.is_empty() { Bulk::formats() } else { names };
     let timed: Vec<&str> = wanted.into_iter().filter(right).collect();
-    let asked = |mx: &Mx| args.formats.is_empty() || args.formats.contains(&Named::Block(mx.spec));
-    let blocks: Vec<Mx> = Mx::on(device.target)
+    let asked =
+        |blocks: &Blocks| args.formats.is_empty() || args.formats.contains(&Named::Block(blocks.spec));
+    let blocks: Vec<Blocks> = Blocks::on(device.target)
         .into_iter()
-        .filter(|mx| asked(mx) && timed.contains(&mx.spec.element.name))
+        .filter(|blocks| asked(blocks) && timed.contains(&blocks.spec.element.name))
         .collect();
     let values = throughput::values(&device, args.size, args.quick);
     let (repeats, _) = repeats(args.quick);
@@ -187,7 +198,7 @@ fn repeats(quick: bool) -> (usize, usize) {
 }
 
 /// The source of a kernel, and the cast that it shall be.
-fn own_kernel(path: &Path, formats: &[Named]) -> Result<(String, CastPlan)> {
+fn read_kernel(path: &Path, formats: &[Named]) -> Result<(String, CastPlan)> {
     let [Named::Plain(format)] = formats else {
         return Err(Error::new("--kernel casts to one format, not of blocks: give one with --formats"));
     };

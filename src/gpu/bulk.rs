@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::ptx::{self, BLOCK, IN_FLIGHT, VECTOR};
-use super::table::{Target, Version};
+use super::target::{Target, Version};
 use super::{Conversion, decoder, encoder};
 
 /// Values that a block moves; buffers must be a multiple of this long.
@@ -98,7 +98,7 @@ impl Bulk {
     }
 
     /// Packed codes in `%in` to four values in `%out`.
-    fn decode(&self, (decode, widen): (Option<&Conversion>, &Conversion), text: &mut String) {
+    pub(super) fn decode(&self, (decode, widen): (Option<&Conversion>, &Conversion), text: &mut String) {
         let bits = self.code_bits();
         let Some(decode) = decode else {
             for value in 0..VECTOR {

@@ -14,14 +14,15 @@ use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags};
 use cudarc::driver::{
     CudaContext, CudaModule, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg,
 };
-use cudarc::nvrtc::Ptx;
+use cudarc::nvrtc::{CompileError, CompileOptions, Ptx, compile_ptx_with_opts};
 use libloading::{Library, Symbol};
 
 use super::absent::{Absent, meaning};
 use super::answer::{Answer, POISON};
 use super::ptx::BLOCK;
-use super::table::{Target, Version, least_driver};
-use crate::error::{Error, Result};
+use super::steps::Beside;
+use super::target::{Target, Version, least_driver, newest_ptx};
+use crate::error::{Error, Result, escape};
 
 /// Functions of the driver that are called here or by cudarc.
 const FUNCTIONS: &[&str] = &[
@@ -212,6 +213,11 @@ impl Device {
         Ok(Self { stream: context.default_stream(), version, target, environment })
     }
 
+    /// The newest PTX version that the driver takes.
+    pub(super) fn newest_ptx(&self) -> Version {
+        newest_ptx(self.version)
+    }
+
     /// Whether the driver takes PTX of this version.
     pub fn takes(&self, ptx: Version) -> bool {
         self.version >= least_driver(ptx)
@@ -236,17 +242,18 @@ impl Device {
         module: &Module,
         kernel: &str,
         (threads, words): (u32, usize),
-        (partner, swap): (u32, bool),
+        Beside { partner, lane, random }: Beside,
     ) -> Result<Answer> {
         let doing = failed("run a kernel");
         let function = module.0.load_function(kernel).map_err(&doing)?;
         let mut out = self.stream.clone_htod(&vec![POISON; words]).map_err(failed("hold the results"))?;
         let mut counters = self.stream.clone_htod(&[0_u64; 2]).map_err(&doing)?;
-        let (capacity, swap) = ((words / 2) as u32, u32::from(swap));
+        let capacity = (words / 2) as u32;
         let shape =
             LaunchConfig { grid_dim: (threads / BLOCK, 1, 1), block_dim: (BLOCK, 1, 1), shared_mem_bytes: 0 };
         let mut launch = self.stream.launch_builder(&function);
-        launch.arg(&mut out).arg(&mut counters).arg(&capacity).arg(&partner).arg(&swap);
+        launch.arg(&mut out).arg(&mut counters).arg(&capacity);
+        launch.arg(&partner).arg(&lane).arg(&random);
         // SAFETY: the kernel has these parameters, and writes no more than `capacity` pairs of words, or a
         // word a thread, of which the callers ask as many as there are words.
         unsafe { launch.launch(shape) }.map_err(&doing)?;
@@ -274,6 +281,24 @@ impl Device {
     /// The card fails.
     pub fn write(&self, buffer: &mut Buffer, bytes: &[u8]) -> Result<()> {
         self.stream.memcpy_htod(bytes, &mut buffer.0).map_err(failed("be written to"))
+    }
+
+    /// Fills a buffer with these bytes, again and again.
+    ///
+    /// # Errors
+    /// The card fails.
+    pub fn fill(&self, buffer: &mut Buffer, bytes: &[u8]) -> Result<()> {
+        let length = buffer.0.len();
+        self.write(buffer, &bytes[..bytes.len().min(length)])?;
+        let mut filled = bytes.len();
+        while filled > 0 && filled < length {
+            let (done, mut rest) = buffer.0.split_at_mut(filled);
+            let more = filled.min(length - filled);
+            let copied = self.stream.memcpy_dtod(&done.slice(..more), &mut rest.slice_mut(..more));
+            copied.map_err(failed("be written to"))?;
+            filled += more;
+        }
+        Ok(())
     }
 
     /// Reads bytes of a buffer, as far as it goes.
@@ -337,27 +362,38 @@ impl Device {
             work()?;
         }
         let event = || self.stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).map_err(&doing);
-        let mut times = Vec::with_capacity(repeats);
+        let mut events = Vec::with_capacity(repeats);
+        // All are queued before the first is waited for, so that the card does not wait for the host in between.
         for _ in 0..repeats {
             let start = event()?;
             work()?;
-            times.push(start.elapsed_ms(&event()?).map_err(&doing)?);
+            events.push((start, event()?));
         }
-        Ok(times)
+        events.iter().map(|(start, end)| start.elapsed_ms(end).map_err(&doing)).collect()
     }
 }
 
-/// Machine-independent PTX from a kernel in CUDA C++, made by NVRTC if this machine has it.
+/// Machine-independent PTX from a program in CUDA C++, made by NVRTC if this machine has it; `name` is what its
+/// messages call the file.
 ///
 /// # Errors
-/// NVRTC is not installed, or the source is wrong.
-pub(super) fn compile(source: &str, target: &Target) -> Result<String> {
+/// NVRTC is not installed, or rejects the program: then its messages follow.
+pub(super) fn compile(program: &str, name: &str, target: &Target) -> Result<String> {
     // SAFETY: libraries are only looked for.
     if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {
-        let what = "--kernel needs NVRTC: no libnvrtc was found; install cuda-nvrtc of CUDA 11 or 12";
+        let what = "--kernel needs NVRTC, and no libnvrtc was found: pip install nvidia-cuda-nvrtc-cu12, and put the \
+                    folder of its libnvrtc.so.12 into LD_LIBRARY_PATH";
         return Err(Error::new(what));
     }
-    let options = cudarc::nvrtc::CompileOptions { arch: Some(target.compute), ..Default::default() };
-    let ptx = cudarc::nvrtc::compile_ptx_with_opts(source, options);
-    ptx.map(|ptx| ptx.to_src()).map_err(|error| Error::new(format!("NVRTC rejects the kernel: {error}")))
+    let options =
+        CompileOptions { arch: Some(target.compute), name: Some(name.to_owned()), ..Default::default() };
+    compile_ptx_with_opts(program, options).map(|ptx| ptx.to_src()).map_err(|error| match error {
+        CompileError::CompileError { log, .. } => {
+            let log = log.to_string_lossy();
+            let lines =
+                log.lines().filter(|line| !line.is_empty()).map(|line| format!("\n  {}", escape(line)));
+            Error::new(format!("NVRTC rejects it:{}", lines.collect::<String>()))
+        }
+        other => Error::new(format!("NVRTC fails: {other}")),
+    })
 }

@@ -3,21 +3,25 @@
 //! A cast from float32 is a step function of the bits. The card lists every input at which its result
 //! changes, over all 2^32 of them, and [`steps`] makes the same list from this tool's casts: the lists are
 //! equal or the card differs. No second implementation of rounding runs on the card. [`table`] has the
-//! instructions, [`ptx`] and [`bulk`] write the kernels around them, `driver` talks to the card, and is the
-//! only file with unsafe code; [`validate`] asks and compares, [`throughput`] times.
+//! instructions, [`target`] the chips; [`ptx`], [`bulk`] and [`blocks`] write the kernels around them; `driver`
+//! talks to the card, and is the only file with unsafe code; [`validate`] and [`stochastic`] ask and compare,
+//! [`throughput`] times.
 //!
 //! NVIDIA cards only. The driver is looked for at run time: nothing of CUDA is needed to build or to start.
 
 mod absent;
 mod answer;
+pub mod blocks;
 pub mod bulk;
 pub mod cpu;
 mod driver;
-pub mod mx;
+pub mod hostile;
 pub mod own;
 pub mod ptx;
 pub mod steps;
+pub mod stochastic;
 pub mod table;
+pub mod target;
 pub mod throughput;
 pub mod validate;
 
@@ -28,7 +32,8 @@ use crate::cast::profile::Profile;
 use crate::cast::{CastPlan, Rounding};
 use crate::error::{Error, Result};
 use crate::format::{self, FormatSpec};
-use table::{CONVERSIONS, Since, Target};
+use table::{CONVERSIONS, Random, Since};
+use target::Target;
 
 /// One conversion instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +46,7 @@ pub struct Conversion {
     pub rounding: Rounding,
     /// The PTX instruction with its types.
     pub instruction: &'static str,
-    /// Values that it converts at once, 1 or 2.
+    /// Values that it converts at once: 1, 2 or 4.
     pub lanes: u32,
     /// Since when it exists.
     pub since: Since,
@@ -49,15 +54,18 @@ pub struct Conversion {
     pub machine: &'static [&'static str],
     /// Whether the codes of NaNs are fixed by its description. If not, NaN inputs are not compared.
     pub nan_codes_known: bool,
+    /// Where its random bits come from, if it takes any.
+    pub random: Option<Random>,
 }
 
 impl Conversion {
     /// Whether the target has it.
     pub fn is_on(&self, target: &Target) -> bool {
-        target.capability >= self.since.capability && (target.family || !self.since.family)
+        target.capability >= self.since.capability && target.reach >= self.since.reach
     }
 
-    /// Whether the chips that have it have one instruction for it; if not, the assembler writes a few of integers.
+    /// Whether the chips that have it convert in hardware (four values by two instructions); if not, the assembler
+    /// writes a few of integers.
     pub fn is_one_instruction(&self) -> bool {
         self.machine.iter().all(|name| name.starts_with("F2F") || name.starts_with("HADD2"))
     }
@@ -75,7 +83,8 @@ impl Conversion {
         format::find(self.to)
     }
 
-    /// The cast of this tool that it must equal: overflow and NaN codes are those of the profile `nvidia`.
+    /// The cast of this tool that it must equal: overflow and NaN codes are those of the profile `nvidia`. With
+    /// stochastic rounding the random bits are those of [`stochastic`].
     ///
     /// # Errors
     /// As [`target`](Self::target), or there is no such profile.
@@ -88,7 +97,7 @@ impl Conversion {
     pub fn name(&self) -> String {
         let exact = self.from != "float32" && ptx::container(self.from) < ptx::container(self.to);
         let rounding = if exact { String::new() } else { format!(" {}", self.rounding.name()) };
-        let lanes = if self.lanes == 2 { " x2" } else { "" };
+        let lanes = if self.lanes > 1 { format!(" x{}", self.lanes) } else { String::new() };
         format!("{}→{}{rounding}{lanes}", self.from, self.to)
     }
 }

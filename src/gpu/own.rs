@@ -1,30 +1,36 @@
 //! A kernel of the user's own, checked as the instructions are: a cast in CUDA C++, to which the walk over all
 //! float32 is added here.
 
-use super::driver;
+use super::driver::{self, Device};
 use super::ptx::WALK_LOG2;
-use super::table::Target;
-use crate::error::Result;
+use super::target::Version;
+use crate::error::{Error, Result};
 
 /// What a file must define: the code of `x`, in the low bits.
 pub const SIGNATURE: &str = "__device__ unsigned cast(float x)";
+/// Its name in PTX.
+const MANGLED: &str = "_Z4castf";
 
-/// PTX of the cast with the walk around it, by NVRTC.
+/// PTX of the cast in a file of this name, with the walk around it, by NVRTC.
 ///
 /// # Errors
-/// NVRTC is not installed, or rejects the source.
-pub fn compile(source: &str, target: &Target) -> Result<String> {
-    Ok(with_version(&driver::compile(&program(source), target)?, target))
+/// NVRTC is not installed, or rejects the source; or that defines no such cast.
+pub fn compile(source: &str, name: &str, device: &Device) -> Result<String> {
+    let ptx = driver::compile(&program(source), name, device.target)?;
+    if ptx.contains(".extern .func") && ptx.contains(MANGLED) {
+        return Err(Error::new(format!("it does not define  {SIGNATURE}")));
+    }
+    Ok(with_version(&ptx, device.newest_ptx()))
 }
 
-/// The PTX with the version that the target needs: NVRTC writes its own, which the driver may be too old for.
-fn with_version(ptx: &str, target: &Target) -> String {
-    let (major, minor) = target.version;
-    let line = |line: &str| match line.starts_with(".version ") {
-        true => format!(".version {major}.{minor}\n"),
-        false => format!("{line}\n"),
+/// The PTX in a version that the driver takes, if that is older than what NVRTC writes.
+fn with_version(ptx: &str, newest: Version) -> String {
+    let lowered = |line: &str| -> Option<String> {
+        let (major, minor) = line.strip_prefix(".version ")?.trim().split_once('.')?;
+        let version = (major.parse().ok()?, minor.parse().ok()?);
+        (version > newest).then(|| format!(".version {}.{}", newest.0, newest.1))
     };
-    ptx.lines().map(line).collect()
+    ptx.lines().map(|line| lowered(line).unwrap_or(line.to_owned()) + "\n").collect()
 }
 
 /// The whole program: the same walk as [`ptx::job`](super::ptx::job) writes, in CUDA C++.
@@ -33,7 +39,8 @@ pub fn program(source: &str) -> String {
         "\
 {SIGNATURE};
 extern \"C\" __global__ void walk(
-    uint2 *out, unsigned long long *counters, unsigned capacity, unsigned partner, unsigned swap)
+    uint2 *out, unsigned long long *counters, unsigned capacity, unsigned partner,
+    unsigned lane, unsigned random)
 {{
     unsigned first = (blockIdx.x * blockDim.x + threadIdx.x) << {WALK_LOG2};
     unsigned before = cast(__uint_as_float(first - 1));

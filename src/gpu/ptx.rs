@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{Target, Version};
+use super::target::{Target, Version};
 use super::{Conversion, Job};
 
 /// log2 of the inputs that one thread of `walk` takes.
@@ -50,13 +50,17 @@ pub fn container(format: &str) -> u32 {
 }
 
 /// The instruction, from 32-bit registers to one: `sources` are values of float32, the first of which goes to
-/// the upper lane, or one register of packed codes.
+/// the uppermost lane, or one register of packed codes. Random bits are in `%random`.
 pub(super) fn convert(row: &Conversion, y: &str, sources: &[&str]) -> String {
     let results = row.lanes * container(row.to);
     let instruction = row.instruction;
     let mut text = String::from("\t{\n");
     let operands = match (row.from, row.lanes * container(row.from)) {
-        ("float32", _) => sources.join(", "),
+        ("float32", _) => {
+            let values = sources.join(", ");
+            let values = if row.lanes == 4 { format!("{{{values}}}") } else { values };
+            if row.random.is_some() { values + ", %random" } else { values }
+        }
         (_, 32) => sources[0].to_owned(),
         (_, 16) => {
             let _ = writeln!(text, "\t.reg .b16 source;\n\tcvt.u16.u32 source, {};", sources[0]);
@@ -89,10 +93,20 @@ pub(super) fn convert(row: &Conversion, y: &str, sources: &[&str]) -> String {
     text + "\t}\n"
 }
 
-/// The conversion with `x` in the lane that the kernel is told, and the partner in the other one.
+/// The conversion with `x` in the lane that the kernel is told, and the partner in the others.
 fn chosen(row: &Conversion, y: &str, x: &str) -> String {
     if row.takes_pairs() || row.lanes == 1 {
         return convert(row, y, &[x]);
+    }
+    if row.lanes == 4 {
+        let mut text = String::new();
+        for lane in 0..4 {
+            let _ = writeln!(
+                text,
+                "\tsetp.eq.u32 %here, %where, {lane};\n\tselp.b32 %source{lane}, {x}, %partner, %here;"
+            );
+        }
+        return text + &convert(row, y, &["%source3", "%source2", "%source1", "%source0"]);
     }
     let mut text =
         format!("\tselp.b32 %upper, {x}, %partner, %swap;\n\tselp.b32 %lower, %partner, {x}, %swap;\n");
@@ -124,8 +138,9 @@ fn roundtrip(
 
 /// What `walk` and `table` have in common: parameters, registers and the number of the thread.
 const QUESTION: &str = "\
-	.reg .pred %swap, %changed, %first, %again, %full;
-	.reg .b32 %x, %y, %before, %left, %slot, %capacity, %upper, %lower, %partner, %block, %lane;
+	.reg .pred %swap, %here, %changed, %first, %again, %full;
+	.reg .b32 %x, %y, %before, %left, %slot, %capacity, %upper, %lower, %source<4>;
+	.reg .b32 %partner, %where, %random, %block, %thread;
 	.reg .b64 %out, %counters, %address, %done;
 	ld.param.u64 %out, [out];
 	cvta.to.global.u64 %out, %out;
@@ -133,16 +148,17 @@ const QUESTION: &str = "\
 	cvta.to.global.u64 %counters, %counters;
 	ld.param.u32 %capacity, [capacity];
 	ld.param.u32 %partner, [partner];
-	ld.param.u32 %x, [swap];
-	setp.ne.u32 %swap, %x, 0;
+	ld.param.u32 %where, [lane];
+	setp.ne.u32 %swap, %where, 0;
+	ld.param.u32 %random, [random];
 	mov.u32 %block, %ctaid.x;
 	mov.u32 %x, %ntid.x;
-	mov.u32 %lane, %tid.x;
-	mad.lo.u32 %x, %block, %x, %lane;
+	mov.u32 %thread, %tid.x;
+	mad.lo.u32 %x, %block, %x, %thread;
 ";
 
 fn entry(text: &mut String, name: &str) {
-    let parameters = "\t.param .u64 out,\n\t.param .u64 counters,\n\t.param .u32 capacity,\n\t.param .u32 partner,\n\t.param .u32 swap\n";
+    let parameters = "\t.param .u64 out,\n\t.param .u64 counters,\n\t.param .u32 capacity,\n\t.param .u32 partner,\n\t.param .u32 lane,\n\t.param .u32 random\n";
     let _ = write!(text, ".visible .entry {name}(\n{parameters})\n{{\n{QUESTION}");
 }
 

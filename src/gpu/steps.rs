@@ -1,14 +1,8 @@
 //! What this tool's casts say, in the form in which a card answers: lists of steps over all float32, and
 //! tables over all codes; and the comparison of two lists.
 
-use std::num::NonZero;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-
-use crate::cast::fast::Level;
-use crate::cast::fast::slice::{Code, SliceCast};
-use crate::cast::{CastPlan, Place};
+use crate::cast::round::cast;
+use crate::cast::{CastPlan, Place, Rounding};
 use crate::format::FormatSpec;
 use crate::format::decode::decode;
 
@@ -18,81 +12,29 @@ pub type Step = (u32, u32);
 /// Bits of float32 Inf, of either sign.
 const INFINITIES: [u32; 2] = [0x7f80_0000, 0xff80_0000];
 
-/// The steps of a cast over all 2^32 float32, in order; the first begins at 0. Every input is cast by
-/// [`SliceCast`] where that has the cast. Casts that it lacks, those rounded up or down, never fall between
-/// 0 and Inf of either sign, so that their steps are found by halving.
-pub fn steps(plan: &CastPlan, threads: NonZero<usize>) -> Vec<Step> {
-    match SliceCast::new(plan) {
-        Some(cast) => match plan.target.bits {
-            ..=8 => walk::<u8>(&cast, threads),
-            9..=16 => walk::<u16>(&cast, threads),
-            _ => walk::<u32>(&cast, threads),
-        },
-        None => halve_all(plan),
-    }
+/// The steps of a cast over all 2^32 float32, in order; the first begins at 0. As no cast of this tool falls
+/// between 0 and Inf of either sign, they are found by halving. (`tests/gpu` compares with walks through all inputs.)
+pub fn steps(plan: &CastPlan) -> Vec<Step> {
+    halve_all(|u| plan.cast_f32(f32::from_bits(u), Place::default()).code)
 }
 
-/// Inputs that a thread takes at once, and those that it casts at once.
-const SHARES: u32 = 1 << 10;
-const BLOCK: usize = 1 << 12;
-
-fn walk<C: Code + PartialEq>(cast: &SliceCast, threads: NonZero<usize>) -> Vec<Step> {
-    let (next, found) = (AtomicU32::new(0), Mutex::new(Vec::new()));
-    thread::scope(|scope| {
-        for _ in 0..threads.get() {
-            scope.spawn(|| {
-                let mut buffers = (vec![0.0_f32; BLOCK], vec![C::default(); BLOCK]);
-                loop {
-                    let share = next.fetch_add(1, Relaxed);
-                    if share >= SHARES {
-                        break;
-                    }
-                    let steps = share_steps(cast, share, &mut buffers);
-                    found.lock().unwrap_or_else(PoisonError::into_inner).push(steps);
-                }
-            });
-        }
-    });
-    let mut shares = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    shares.sort_unstable_by_key(|steps| steps.first().map_or(0, |step| step.0));
-    let mut steps = shares.concat();
-    // A share begins with a step of its own, which is none where the result goes on.
-    steps.dedup_by_key(|step| step.1);
-    steps
+/// The steps of the same cast, rounded stochastically by these random bits, as many of which count as `bits` says.
+pub fn steps_at(plan: &CastPlan, bits: u32, random: u32) -> Vec<Step> {
+    halve_all(|u| cast_at(plan, bits, random, u))
 }
 
-fn share_steps<C: Code + PartialEq>(
-    cast: &SliceCast,
-    share: u32,
-    (values, codes): &mut (Vec<f32>, Vec<C>),
-) -> Vec<Step> {
-    let length = u32::MAX / SHARES + 1;
-    let mut steps: Vec<Step> = Vec::new();
-    let mut before = None;
-    for block in 0..length / BLOCK as u32 {
-        let first = share * length + block * BLOCK as u32;
-        for (value, u) in values.iter_mut().zip(first..) {
-            *value = f32::from_bits(u);
-        }
-        cast.encode(Level::best(), values, codes);
-        let head = codes[0];
-        if before == Some(head) && codes.iter().all(|code| *code == head) {
-            continue;
-        }
-        for (u, &code) in (first..).zip(codes.iter()) {
-            if before != Some(code) {
-                steps.push((u, code.to_u32()));
-                before = Some(code);
-            }
-        }
+/// One of its results.
+pub fn cast_at(plan: &CastPlan, bits: u32, random: u32, u: u32) -> u32 {
+    let x = f32::from_bits(u);
+    if x.is_nan() {
+        return plan.cast_f32(x, Place::default()).code;
     }
-    steps
+    cast(&plan.target, Rounding::Stochastic { bits, random }, plan.overflow, x.into()).code
 }
 
 /// Steps of a cast whose result, of either sign, does not come back to a code that it has left between zero
 /// and Inf, and is one for all NaNs of a sign.
-fn halve_all(plan: &CastPlan) -> Vec<Step> {
-    let code = |u: u32| plan.cast_f32(f32::from_bits(u), Place::default()).code;
+fn halve_all(code: impl Fn(u32) -> u32) -> Vec<Step> {
     let mut steps = vec![(0, code(0))];
     let [infinity, negative_infinity] = INFINITIES;
     for (first, last) in [(0, infinity), (1 << 31, negative_infinity)] {
@@ -143,8 +85,19 @@ pub struct Mismatch {
     pub found: u32,
     /// What the tool gives.
     pub expected: u32,
-    /// Of pairs: the input of the other lane, and whether `input` was in the upper one.
-    pub beside: Option<(u32, bool)>,
+    /// Where several values are converted at once: what was around this one.
+    pub beside: Option<Beside>,
+}
+
+/// What a value is converted beside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Bits of the values in the other lanes.
+    pub partner: u32,
+    /// The lane of the value, the lowest 0.
+    pub lane: u32,
+    /// The operand of stochastic rounding; 0 of all else.
+    pub random: u32,
 }
 
 /// Inputs on which two lists differ.
@@ -169,7 +122,7 @@ impl Mismatches {
     }
 
     /// Adds those of another comparison, made beside another partner.
-    pub fn extend(&mut self, other: Self, beside: Option<(u32, bool)>) {
+    pub fn extend(&mut self, other: Self, beside: Option<Beside>) {
         self.count += other.count;
         let room = Self::KEPT - self.first.len();
         self.first.extend(other.first.into_iter().take(room).map(|first| Mismatch { beside, ..first }));

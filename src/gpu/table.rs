@@ -5,116 +5,31 @@
 //! and 13.5 and is tried again by `tests/gpu`.
 
 use super::Conversion;
+use super::target::{Reach, Version};
 use crate::cast::Rounding::{self, Down, NearestAway, NearestEven, TowardZero, Up};
-
-/// What PTX is written for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// The name after `.target`.
-    pub name: &'static str,
-    /// The same as NVRTC has it, where PTX is wanted and not machine code.
-    pub compute: &'static str,
-    /// Compute capability, ten times the major number plus the minor one.
-    pub capability: u32,
-    /// Whether instructions that are tied to a family of chips may be used.
-    pub family: bool,
-    /// The lowest PTX version that knows it.
-    pub version: Version,
-    /// Cards that it is chosen for.
-    pub chips: &'static str,
-}
-
-/// A PTX ISA version, major and minor.
-pub type Version = (u32, u32);
-
-/// Every target, oldest first.
-pub const TARGETS: &[Target] = &[
-    Target {
-        name: "sm_75",
-        compute: "compute_75",
-        capability: 75,
-        family: false,
-        version: (7, 0),
-        chips: "Turing",
-    },
-    Target {
-        name: "sm_80",
-        compute: "compute_80",
-        capability: 80,
-        family: false,
-        version: (7, 0),
-        chips: "Ampere: A100, RTX 30",
-    },
-    Target {
-        name: "sm_89",
-        compute: "compute_89",
-        capability: 89,
-        family: false,
-        version: (8, 1),
-        chips: "Ada: L4, L40S, RTX 40",
-    },
-    Target {
-        name: "sm_90",
-        compute: "compute_90",
-        capability: 90,
-        family: false,
-        version: (7, 8),
-        chips: "Hopper: H100, H200",
-    },
-    Target {
-        name: "sm_100f",
-        compute: "compute_100f",
-        capability: 100,
-        family: true,
-        version: (8, 8),
-        chips: "Blackwell: B200, B300",
-    },
-    Target {
-        name: "sm_120f",
-        compute: "compute_120f",
-        capability: 120,
-        family: true,
-        version: (8, 8),
-        chips: "Blackwell: RTX 50, RTX PRO",
-    },
-];
-
-impl Target {
-    /// The target for a card; `None` for cards older than all of them. A chip of a family that has no row
-    /// gets the newest plain target.
-    pub fn of_capability(major: u32, minor: u32) -> Option<&'static Self> {
-        let capability = 10 * major + minor;
-        TARGETS.iter().rev().find(|target| {
-            let same_family = target.capability / 10 == capability / 10;
-            target.capability <= capability && (same_family || !target.family)
-        })
-    }
-}
-
-/// The CUDA version of the first driver that takes PTX of this version (PTX ISA, "Release Notes").
-pub fn least_driver((major, minor): Version) -> i32 {
-    let minor = if major == 8 && minor > 5 { minor + 1 } else { minor };
-    (1000 * (major + 4) + 10 * minor) as i32
-}
 
 /// Since when an instruction exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Since {
     /// The least compute capability, ten times the major number plus the minor one.
     pub capability: u32,
-    /// Whether the target must be one of a family.
-    pub family: bool,
+    /// What the target must reach at least.
+    pub reach: Reach,
     /// The least PTX version, where the target alone does not give it.
     pub version: Version,
 }
 
 const fn plain(capability: u32) -> Since {
-    Since { capability, family: false, version: (7, 0) }
+    Since { capability, reach: Reach::Onward, version: (7, 0) }
 }
 
 const fn family(version: Version) -> Since {
-    Since { capability: 100, family: true, version }
+    Since { capability: 100, reach: Reach::Family, version }
 }
+
+/// As old as the oldest target of a family.
+const OLDEST_FAMILY: Since = family((8, 6));
+const CHIP: Since = Since { capability: 100, reach: Reach::Chip, version: (8, 7) };
 
 /// A conversion of two values at once.
 const fn pair(
@@ -125,7 +40,17 @@ const fn pair(
     since: Since,
     machine: &'static [&'static str],
 ) -> Conversion {
-    Conversion { from, to, rounding, instruction, lanes: 2, since, machine, nan_codes_known: true }
+    Conversion {
+        from,
+        to,
+        rounding,
+        instruction,
+        lanes: 2,
+        since,
+        machine,
+        nan_codes_known: true,
+        random: None,
+    }
 }
 
 /// A conversion of two values at once to the nearest number, or exact.
@@ -160,6 +85,41 @@ const fn to_tf32(
 ) -> Conversion {
     Conversion { nan_codes_known: false, ..one("float32", "tf32", rounding, instruction, since, machine) }
 }
+
+/// Which bits of the operand `rbits` the lanes of a stochastic rounding take.
+///
+/// PTX ISA 9.1, "cvt": the result is rounded away from zero where adding random bits to the discarded bits of the
+/// significand, as integers, carries. To float16 and bfloat16 each lane takes 13 or all 16 bits of its own half.
+/// To FP8 and FP6 the lanes a and b share the upper half and e and f the lower one; to FP4 a and b share the upper
+/// bytes of both halves, e and f the lower ones. How two lanes divide what they share, in which order they take it,
+/// and where fewer random bits than discarded ones are added, the text leaves open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Random {
+    /// For each lane, the lowest first, the bits that it may take.
+    pub lanes: &'static [u32],
+    /// Whether it takes all of them, in their order.
+    pub is_whole: bool,
+}
+
+/// A conversion with stochastic rounding, of as many values as there are lanes in `random`; `bits` are the random
+/// bits of one, at most.
+const fn random(
+    to: &'static str,
+    bits: u32,
+    instruction: &'static str,
+    random: Random,
+    machine: &'static [&'static str],
+) -> Conversion {
+    Conversion {
+        lanes: random.lanes.len() as u32,
+        random: Some(random),
+        ..pair("float32", to, Rounding::Stochastic { bits, random: 0 }, instruction, CHIP, machine)
+    }
+}
+
+const HALVES: Random = Random { lanes: &[0xffff, 0xffff, 0xffff_0000, 0xffff_0000], is_whole: false };
+const BYTES: Random =
+    Random { lanes: &[0x00ff_00ff, 0x00ff_00ff, 0xff00_ff00, 0xff00_ff00], is_whole: false };
 
 const F16: &[&str] = &["F2FP.F16.F32", "F2FP.PACK_AB", "F2F.F16.F32"];
 const BF16: &[&str] = &["F2FP.BF16", "F2F.BF16.F32"];
@@ -200,9 +160,9 @@ pub const CONVERSIONS: &[Conversion] = &[
         family((9, 1)),
         &["F2FP.SATFINITE.E5M2.BF16"],
     ),
-    nearest("float32", "e3m2fn", "cvt.rn.satfinite.e3m2x2.f32", family((8, 8)), &["F2FP.SATFINITE.E3M2.F32"]),
-    nearest("float32", "e2m3fn", "cvt.rn.satfinite.e2m3x2.f32", family((8, 8)), &["F2FP.SATFINITE.E2M3.F32"]),
-    nearest("float32", "e2m1fn", "cvt.rn.satfinite.e2m1x2.f32", family((8, 8)), &["F2FP.SATFINITE.E2M1.F32"]),
+    nearest("float32", "e3m2fn", "cvt.rn.satfinite.e3m2x2.f32", OLDEST_FAMILY, &["F2FP.SATFINITE.E3M2.F32"]),
+    nearest("float32", "e2m3fn", "cvt.rn.satfinite.e2m3x2.f32", OLDEST_FAMILY, &["F2FP.SATFINITE.E2M3.F32"]),
+    nearest("float32", "e2m1fn", "cvt.rn.satfinite.e2m1x2.f32", OLDEST_FAMILY, &["F2FP.SATFINITE.E2M1.F32"]),
     nearest(
         "float16",
         "e3m2fn",
@@ -250,7 +210,7 @@ pub const CONVERSIONS: &[Conversion] = &[
         "e8m0fnu",
         TowardZero,
         "cvt.rz.satfinite.ue8m0x2.f32",
-        family((8, 8)),
+        OLDEST_FAMILY,
         &["F2FP.SATFINITE.E8.F32", "F2FP.E8.F32"],
     ),
     pair(
@@ -258,7 +218,7 @@ pub const CONVERSIONS: &[Conversion] = &[
         "e8m0fnu",
         Up,
         "cvt.rp.satfinite.ue8m0x2.f32",
-        family((8, 8)),
+        OLDEST_FAMILY,
         &["F2FP.SATFINITE.E8.F32", "F2FP.E8.F32"],
     ),
     pair(
@@ -266,7 +226,7 @@ pub const CONVERSIONS: &[Conversion] = &[
         "e8m0fnu",
         TowardZero,
         "cvt.rz.satfinite.ue8m0x2.bf16x2",
-        family((8, 8)),
+        OLDEST_FAMILY,
         &["F2FP.SATFINITE.E8.BF16"],
     ),
     pair(
@@ -274,8 +234,57 @@ pub const CONVERSIONS: &[Conversion] = &[
         "e8m0fnu",
         Up,
         "cvt.rp.satfinite.ue8m0x2.bf16x2",
-        family((8, 8)),
+        OLDEST_FAMILY,
         &["F2FP.SATFINITE.E8.BF16"],
+    ),
+    random(
+        "float16",
+        13,
+        "cvt.rs.f16x2.f32",
+        Random { lanes: &[0x1fff, 0x1fff_0000], is_whole: true },
+        &["F2FP.F16.F32.PACK_AB.RS"],
+    ),
+    random(
+        "bfloat16",
+        16,
+        "cvt.rs.bf16x2.f32",
+        Random { lanes: &[0xffff, 0xffff_0000], is_whole: true },
+        &["F2FP.BF16.F32.PACK_AB.RS"],
+    ),
+    random(
+        "e4m3fn",
+        16,
+        "cvt.rs.satfinite.e4m3x4.f32",
+        HALVES,
+        &["F2FP.SATFINITE.E4M3.F32.PACK_AB_MERGE_C.RS"],
+    ),
+    random(
+        "e5m2",
+        16,
+        "cvt.rs.satfinite.e5m2x4.f32",
+        HALVES,
+        &["F2FP.SATFINITE.E5M2.F32.PACK_AB_MERGE_C.RS"],
+    ),
+    random(
+        "e3m2fn",
+        16,
+        "cvt.rs.satfinite.e3m2x4.f32",
+        HALVES,
+        &["F2FP.SATFINITE.E3M2.F32.PACK_AB_MERGE_C.RS"],
+    ),
+    random(
+        "e2m3fn",
+        16,
+        "cvt.rs.satfinite.e2m3x4.f32",
+        HALVES,
+        &["F2FP.SATFINITE.E2M3.F32.PACK_AB_MERGE_C.RS"],
+    ),
+    random(
+        "e2m1fn",
+        16,
+        "cvt.rs.satfinite.e2m1x4.f32",
+        BYTES,
+        &["F2FP.SATFINITE.E2M1.F32.PACK_AB_MERGE_C.RS"],
     ),
     one("float16", "float32", NearestEven, "cvt.f32.f16", plain(75), &["HADD2.F32"]),
     // A shift by 16 bits, which is exact.
@@ -289,13 +298,13 @@ pub const CONVERSIONS: &[Conversion] = &[
     ),
     nearest("e4m3fn", "float16", "cvt.rn.f16x2.e4m3x2", plain(89), &["F2FP.F16.E4M3.UNPACK_B"]),
     nearest("e5m2", "float16", "cvt.rn.f16x2.e5m2x2", plain(89), &["F2FP.F16.E5M2.UNPACK_B"]),
-    nearest("e3m2fn", "float16", "cvt.rn.f16x2.e3m2x2", family((8, 8)), &["F2FP.F16.E3M2.UNPACK_B"]),
-    nearest("e2m3fn", "float16", "cvt.rn.f16x2.e2m3x2", family((8, 8)), &["F2FP.F16.E2M3.UNPACK_B"]),
-    nearest("e2m1fn", "float16", "cvt.rn.f16x2.e2m1x2", family((8, 8)), &["F2FP.F16.E2M1.UNPACK_B"]),
+    nearest("e3m2fn", "float16", "cvt.rn.f16x2.e3m2x2", OLDEST_FAMILY, &["F2FP.F16.E3M2.UNPACK_B"]),
+    nearest("e2m3fn", "float16", "cvt.rn.f16x2.e2m3x2", OLDEST_FAMILY, &["F2FP.F16.E2M3.UNPACK_B"]),
+    nearest("e2m1fn", "float16", "cvt.rn.f16x2.e2m1x2", OLDEST_FAMILY, &["F2FP.F16.E2M1.UNPACK_B"]),
     nearest("e4m3fn", "bfloat16", "cvt.rn.bf16x2.e4m3x2", family((9, 2)), &["F2FP.BF16.E4M3.UNPACK_B"]),
     nearest("e5m2", "bfloat16", "cvt.rn.bf16x2.e5m2x2", family((9, 2)), &["F2FP.BF16.E5M2.UNPACK_B"]),
     nearest("e3m2fn", "bfloat16", "cvt.rn.bf16x2.e3m2x2", family((9, 2)), &["F2FP.BF16.E3M2.UNPACK_B"]),
     nearest("e2m3fn", "bfloat16", "cvt.rn.bf16x2.e2m3x2", family((9, 2)), &["F2FP.BF16.E2M3.UNPACK_B"]),
     nearest("e2m1fn", "bfloat16", "cvt.rn.bf16x2.e2m1x2", family((9, 2)), &["F2FP.BF16.E2M1.UNPACK_B"]),
-    nearest("e8m0fnu", "bfloat16", "cvt.rn.bf16x2.ue8m0x2", family((8, 8)), &["F2FP.BF16.E8.UNPACK_B"]),
+    nearest("e8m0fnu", "bfloat16", "cvt.rn.bf16x2.ue8m0x2", OLDEST_FAMILY, &["F2FP.BF16.E8.UNPACK_B"]),
 ];

@@ -1,8 +1,9 @@
 //! How fast the card casts buffers, against its own copy in the same run.
 
+use super::blocks::Blocks;
 use super::bulk::{Bulk, VALUES_PER_BLOCK};
 use super::driver::{Buffer, Device};
-use super::mx::{self, Mx};
+use super::hostile;
 use crate::cast::Place;
 use crate::error::{Error, Result};
 use crate::format::decode::decode;
@@ -121,7 +122,7 @@ const COMPARED: usize = 1 << 16;
 /// The card fails, or lacks the memory.
 pub fn run(
     device: &Device,
-    (formats, shared): (&[&str], &[Mx]),
+    (formats, shared): (&[&str], &[Blocks]),
     values: u64,
     repeats: usize,
 ) -> Result<Measured> {
@@ -130,7 +131,7 @@ pub fn run(
     let mut floats = device.buffer(4 * values)?;
     let mut codes = device.buffer(4 * values)?;
     let mut back = device.buffer(4 * values)?;
-    device.write(&mut floats, bytemuck::cast_slice(numbers))?;
+    device.fill(&mut floats, bytemuck::cast_slice(numbers))?;
     let blocks = (values / VALUES_PER_BLOCK) as u32;
     let copy = device.time_copy(&floats, &mut back, 4 * values, repeats)?;
     let mut measured = Measured::default();
@@ -155,16 +156,15 @@ pub fn run(
             device.time_kernel(kernel, source, result, blocks, 0)?;
             let wanted = if work == Work::Encode { &expected.codes } else { &expected.values };
             if device.read(result, 0..wanted.len())? != *wanted {
-                let what = format!("{format}: the {} kernel for buffers gives wrong results", work.name());
-                measured.wrong.push(Error::new(what));
+                measured.wrong.push(wrong(format, work));
                 continue;
             }
             let times = device.time_kernel(kernel, source, result, blocks, repeats)?;
             measured.timings.push(Timing::new(Some(format), work, values, bulk.code_bits(), seconds(times)));
         }
     }
-    for mx in shared.iter().filter(|mx| device.takes(mx.version(device.target))) {
-        measured.time_blocks(device, mx, (&mut floats, &mut codes), values, repeats)?;
+    for blocks in shared.iter().filter(|blocks| device.takes(blocks.version(device.target))) {
+        measured.time_blocks(device, blocks, [&mut floats, &mut codes, &mut back], values, repeats)?;
     }
     Ok(measured)
 }
@@ -174,36 +174,61 @@ fn seconds(milliseconds: Vec<f32>) -> Vec<f64> {
 }
 
 impl Measured {
-    /// Times a cast to blocks, once its scales and codes of values that are hard have been compared.
+    /// Times a cast to blocks, and the way back if there is one, once scales and codes of values that are hard have
+    /// been compared.
     fn time_blocks(
         &mut self,
         device: &Device,
-        mx: &Mx,
-        (floats, codes): (&mut Buffer, &mut Buffer),
+        blocks: &Blocks,
+        [floats, codes, back]: [&mut Buffer; 3],
         values: u64,
         repeats: usize,
     ) -> Result<()> {
-        let hostile = mx::hostile(mx::HOSTILE.min(values as usize));
-        let wanted = mx.expected(&hostile)?;
-        let module = device.load(mx.ptx(device.target, values))?;
-        device.write(floats, bytemuck::cast_slice(&hostile))?;
-        // What another kernel wrote must not pass for this one's.
-        device.write(codes, &wanted.0.iter().map(|code| !code).collect::<Vec<_>>())?;
-        let (kernel, blocks) = ((&module, mx.kernel), (values / VALUES_PER_BLOCK) as u32);
-        device.time_kernel(kernel, floats, codes, blocks, 0)?;
-        let behind = values as usize;
-        let found =
-            (device.read(codes, 0..wanted.0.len())?, device.read(codes, behind..behind + wanted.1.len())?);
-        if found != wanted {
-            let what = format!("{}: the kernel for buffers gives wrong results", mx.spec.name);
-            self.wrong.push(Error::new(what));
+        let hard = hostile::values(hostile::COUNT.min(values as usize), blocks.shared as usize);
+        device.fill(floats, bytemuck::cast_slice(&hard))?;
+        let threads = (values / VALUES_PER_BLOCK) as u32;
+        let behind = blocks.bytes_of_codes(values) as usize;
+        let mut timed = None;
+        for tensor in hostile::tensor_scales(blocks) {
+            let wanted = hostile::expected(blocks, tensor, &hard)?;
+            let module = device.load(blocks.ptx(device.target, values, tensor))?;
+            // What another kernel wrote must not pass for this one's.
+            device.write(codes, &wanted.codes.iter().map(|code| !code).collect::<Vec<_>>())?;
+            device.time_kernel((&module, "encode"), floats, codes, threads, 0)?;
+            let found = device.read(codes, 0..wanted.codes.len())?;
+            if found != wanted.codes
+                || device.read(codes, behind..behind + wanted.scales.len())? != wanted.scales
+            {
+                self.wrong.push(wrong(blocks.spec.name, Work::Encode));
+                return Ok(());
+            }
+            timed = Some((module, wanted));
+        }
+        let Some((module, wanted)) = timed else { return Ok(()) };
+        let timing = |work, times| {
+            Timing::of_bytes((Some(blocks.spec.name), work), values, blocks.bytes(values), seconds(times))
+        };
+        let times = device.time_kernel((&module, "encode"), floats, codes, threads, repeats)?;
+        self.timings.push(timing(Work::Encode, times));
+        if !blocks.comes_back() {
             return Ok(());
         }
-        let times = seconds(device.time_kernel(kernel, floats, codes, blocks, repeats)?);
-        let what = (Some(mx.spec.name), Work::Encode);
-        self.timings.push(Timing::of_bytes(what, values, Mx::bytes(values), times));
+        device.time_kernel((&module, "decode"), codes, back, threads, 0)?;
+        let found = device.read(back, 0..4 * wanted.back.len())?;
+        let found =
+            found.chunks_exact(4).map(|x| hostile::bits(f32::from_le_bytes([x[0], x[1], x[2], x[3]])));
+        if !found.eq(wanted.back) {
+            self.wrong.push(wrong(blocks.spec.name, Work::Decode));
+            return Ok(());
+        }
+        let times = device.time_kernel((&module, "decode"), codes, back, threads, repeats)?;
+        self.timings.push(timing(Work::Decode, times));
         Ok(())
     }
+}
+
+fn wrong(format: &str, work: Work) -> Error {
+    Error::new(format!("{format}: the {} kernel for buffers gives wrong results", work.name()))
 }
 
 /// What buffers must hold, as bytes.

@@ -5,16 +5,29 @@
 //! * `FAKE_CUDA_ERRORS=cuInit=35,cuLaunchKernel=700`: these functions give these codes
 //! * `FAKE_CUDA_DEVICES`, `FAKE_CUDA_CAPABILITY` (90), `FAKE_CUDA_DRIVER` (13000), `FAKE_CUDA_MEMORY` in bytes
 //! * `FAKE_CUDA_FAULT=e4m3x2.f32@3f800000`: kernels with this in an instruction err in the last bit at this input
+//! * `FAKE_CUDA_RANDOM`: which random bits the lanes of a stochastic rounding get, see `Stage::rounded`
 //! * `FAKE_CUDA_LOSES=1`: walks lose a thousand inputs; `FAKE_CUDA_FLICKERS=1`: every second walk errs
 #![allow(non_snake_case, unused_unsafe)]
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 fn setting(name: &str) -> Option<String> {
     std::env::var(format!("FAKE_CUDA_{name}")).ok()
+}
+
+/// Those that are asked for at each conversion.
+fn often() -> &'static (Option<(String, u32)>, String) {
+    static OFTEN: OnceLock<(Option<(String, u32)>, String)> = OnceLock::new();
+    OFTEN.get_or_init(|| {
+        let fault = setting("FAULT").and_then(|fault| {
+            let (instruction, input) = fault.split_once('@')?;
+            Some((instruction.to_owned(), u32::from_str_radix(input, 16).ok()?))
+        });
+        (fault, setting("RANDOM").unwrap_or_default())
+    })
 }
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -41,7 +54,7 @@ struct Format {
 
 fn format(name: &str) -> Format {
     let new = |bits, trailing, bias, max, nan| Format { bits, trailing, bias, max, nan };
-    match name.trim_end_matches("x2") {
+    match name.trim_end_matches("x2").trim_end_matches("x4") {
         "f32" => new(32, 23, 127, 0x7f7f_ffff, 0x7fff_ffff),
         "tf32" => new(19, 10, 127, 0x3fbff, 0x3ffff),
         "f16" => new(16, 10, 15, 0x7bff, 0x7fff),
@@ -51,8 +64,14 @@ fn format(name: &str) -> Format {
         "e3m2" => new(6, 2, 3, 0x1f, 0x1f),
         "e2m3" => new(6, 3, 1, 0x1f, 0x1f),
         "e2m1" => new(4, 1, 1, 0x7, 0x7),
+        "ue8m0" => new(8, 0, 127, 0xfe, 0xff),
         other => panic!("no format {other}"),
     }
+}
+
+/// 2^exponent, a normal float64.
+fn pow2(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
 impl Format {
@@ -64,24 +83,45 @@ impl Format {
         self.nan > self.max + 1
     }
 
+    /// Powers of two alone, without a sign.
+    fn is_powers(self) -> bool {
+        self.bits == 8 && self.trailing == 0
+    }
+
     fn value(self, code: u32) -> f64 {
+        if self.is_powers() {
+            return if code == self.nan { f64::NAN } else { pow2(code as i32 - self.bias) };
+        }
         let sign = code >> (self.bits - 1) & 1;
         let magnitude = code & ((1 << (self.bits - 1)) - 1);
         let field = (magnitude >> self.trailing) as i32;
         let fraction = f64::from(magnitude & ((1 << self.trailing) - 1));
-        let unit = 2_f64.powi(1 - self.bias - self.trailing as i32);
+        let unit = pow2(1 - self.bias - self.trailing as i32);
         let x = match field {
             _ if magnitude > self.max && !(self.has_inf() && magnitude == self.max + 1) => f64::NAN,
             _ if magnitude > self.max => f64::INFINITY,
             0 => fraction * unit,
-            _ => (fraction + f64::from(1 << self.trailing)) * unit * 2_f64.powi(field - 1),
+            _ => (fraction + f64::from(1 << self.trailing)) * unit * pow2(field - 1),
         };
         if sign == 1 { -x } else { x }
     }
 
     fn code(self, x: f64, mode: &str, saturates: bool) -> u32 {
+        self.code_at(x, mode, saturates, 0.0)
+    }
+
+    /// `random` is what stochastic rounding adds, in units of the last place.
+    fn code_at(self, x: f64, mode: &str, saturates: bool, random: f64) -> u32 {
         if x.is_nan() {
             return self.nan;
+        }
+        if self.is_powers() {
+            // The first power that is not exceeded, or that is exceeded by the next.
+            let reached = |code: &u32| match mode {
+                "rp" => x.abs() <= self.value(*code),
+                _ => x.abs() < self.value(code + 1) || code + 1 == self.nan,
+            };
+            return (0..=self.max).find(reached).unwrap_or(self.max);
         }
         let sign = u32::from(x.is_sign_negative()) << (self.bits - 1);
         let most = if self.has_inf() && !saturates { self.max + 1 } else { self.max };
@@ -90,16 +130,17 @@ impl Format {
         }
         // The exponent by comparison, the place by division, the rounding by the library.
         let x = x.abs();
-        let mut exponent = 1 - self.bias;
-        while x >= 2_f64.powi(exponent + 1) {
+        let mut exponent = ((x.to_bits() >> 52) as i32 - 1025).max(1 - self.bias);
+        while x >= pow2(exponent + 1) {
             exponent += 1;
         }
-        let place = x / 2_f64.powi(exponent - self.trailing as i32);
+        let place = x / pow2(exponent - self.trailing as i32);
         let up = (mode == "rp") == (sign == 0);
         let rounded = match mode {
             "rn" => place.round_ties_even(),
             "rna" => place.round(),
             "rz" => place.trunc(),
+            "rs" => (place + random).trunc(),
             _ if up => place.ceil(),
             _ => place.floor(),
         };
@@ -130,14 +171,40 @@ impl Stage {
         }
         self.to.code(self.from.value(code), &self.mode, self.saturates)
     }
+
+    /// A float32 in a lane of a stochastic rounding. `RANDOM` says who gets which bits of four lanes: each its byte, or,
+    /// if it is `reversed`, the upper and the reversed lower byte of a half (of FP4, of all upper and all lower bytes).
+    fn rounded(&self, x: u32, lane: u32, rbits: u32) -> u32 {
+        let half = if lane < 2 { rbits & 0xffff } else { rbits >> 16 };
+        let bytes = if self.to.bits == 4 { [rbits >> 16, rbits].map(|r| r >> (lane / 2 * 8)) } else { [half >> 8, half] };
+        let random = often().1.as_str();
+        let reversed = random == "reversed";
+        let (draw, bits) = match (self.to.bits, self.to.trailing) {
+            (16, 10) => (rbits >> (16 * lane) & 0x1fff, 13),
+            (16, _) => (rbits >> (16 * lane) & 0xffff, 16),
+            _ if reversed && lane % 2 == 1 => ((bytes[1] as u8).reverse_bits().into(), 8),
+            _ if reversed => (bytes[0] & 0xff, 8),
+            (4, _) => (bytes[(lane % 2) as usize] & 0xff, 8),
+            _ => (rbits >> (8 * lane) & 0xff, 8),
+        };
+        let draw = if random == "foreign" && lane == 2 { rbits & 0xff } else { draw };
+        self.to.code_at(self.from.value(x), "rs", self.saturates, f64::from(draw) / f64::from(1 << bits))
+    }
 }
 
 struct Kernel {
     name: String,
     stages: Vec<Stage>,
     text: String,
-    /// Where the scales of blocks are, behind the codes.
+    /// Where the scales of blocks are, behind the codes; how many values share one; whether scales are rounded up, and
+    /// whether they are quotients, of which only powers of two are taken.
     scales: usize,
+    shared: usize,
+    rounds_up: bool,
+    is_quotient: bool,
+    is_power: bool,
+    /// What the largest magnitude and the scale of NVFP4 are multiplied by.
+    factors: Option<(f32, f32)>,
 }
 
 /// The conversions in the body of a kernel, those of the first vector only.
@@ -152,7 +219,7 @@ fn kernel(ptx: &str, name: &str) -> Kernel {
         let instruction = line.split(' ').next().unwrap();
         let parts: Vec<&str> = instruction.split('.').collect();
         let (to, from) = (parts[parts.len() - 2], parts[parts.len() - 1]);
-        if to.starts_with('u') || to == "to" || parts.contains(&"global") || seen.contains(&instruction) {
+        if matches!(to, "u16" | "u32" | "u64") || to == "to" || parts.contains(&"global") || seen.contains(&instruction) {
             continue;
         }
         seen.push(instruction);
@@ -162,19 +229,47 @@ fn kernel(ptx: &str, name: &str) -> Kernel {
             from: format(from),
             to: format(to),
             shifts: (to, from) == ("f32", "bf16"),
-            lanes: if to.ends_with("x2") { 2 } else { 1 },
+            lanes: if to.ends_with("x4") { 4 } else { 1 + u32::from(to.ends_with("x2")) },
         });
     }
-    let behind = body.lines().find_map(|line| line.trim().strip_prefix("add.u64 %scales, %result, "));
-    let scales = behind.map_or(0, |number| number.trim_end_matches(';').parse().unwrap());
-    Kernel { name: name.to_owned(), stages, text: seen.join(" "), scales }
+    let after = |start: &str| body.lines().find_map(|line| line.trim().trim_end_matches(';').strip_prefix(start));
+    let behind = after("add.u64 %scales, %result, ").or(after("add.u64 %scales, %source, "));
+    let scales = behind.map_or(0, |number| number.parse().unwrap());
+    let mut constants: Vec<u32> = Vec::new();
+    for line in body.lines().filter_map(|line| line.trim().strip_prefix("mov.b32 %other, ")) {
+        let constant = line.trim_end_matches(';').parse().unwrap();
+        if !constants.contains(&constant) {
+            constants.push(constant);
+        }
+    }
+    let factors = match constants[..] {
+        [scale, back] => Some((f32::from_bits(scale), f32::from_bits(back))),
+        _ => None,
+    };
+    Kernel {
+        factors,
+        name: name.to_owned(),
+        stages,
+        text: seen.join(" "),
+        scales,
+        shared: after("shr.u32 %thread, %first, ").map_or(0, |log2| 4 << log2.parse::<u32>().unwrap()),
+        rounds_up: body.contains(", 2097151;"),
+        is_quotient: body.contains("div.rn.f32"),
+        is_power: body.contains(", 4286578688;"),
+    }
 }
 
 impl Kernel {
     /// The result for `x` in a lane, `partner` in the other one.
-    fn convert(&self, x: u32, partner: u32, swap: bool) -> u32 {
+    fn convert(&self, x: u32, (partner, at, rbits): (u32, u32, u32)) -> u32 {
         let first = &self.stages[0];
-        let mut result = if first.lanes == 1 {
+        let swap = at == 1;
+        let mut result = if first.mode == "rs" {
+            (0..first.lanes).fold(0, |result, lane| {
+                let code = first.rounded(if lane == at { x } else { partner }, lane, rbits);
+                result | code << (lane * first.to.container())
+            })
+        } else if first.lanes == 1 {
             first.one(x)
         } else if first.from.bits <= 8 {
             let bits = first.from.container();
@@ -194,14 +289,8 @@ impl Kernel {
                 stage.one(lane)
             };
         }
-        match setting("FAULT") {
-            Some(fault) => {
-                let (instruction, input) = fault.split_once('@').unwrap();
-                let hit = self.text.contains(instruction) && u32::from_str_radix(input, 16).unwrap() == x;
-                result ^ u32::from(hit)
-            }
-            None => result,
-        }
+        let hit = |(instruction, input): &(String, u32)| *input == x && self.text.contains(&**instruction);
+        result ^ u32::from(often().0.as_ref().is_some_and(hit))
     }
 
     /// One value to one code, or back.
@@ -210,8 +299,8 @@ impl Kernel {
     }
 }
 
-fn walk(kernel: &Kernel, partner: u32, swap: bool) -> Vec<(u32, u32)> {
-    let convert = |x: u32| kernel.convert(x, partner, swap);
+fn walk(kernel: &Kernel, beside: (u32, u32, u32)) -> Vec<(u32, u32)> {
+    let convert = |x: u32| kernel.convert(x, beside);
     fn halve(steps: &mut Vec<(u32, u32)>, convert: &dyn Fn(u32) -> u32, low: (u32, u32), high: (u32, u32)) {
         if low.1 == high.1 {
             return;
@@ -226,9 +315,8 @@ fn walk(kernel: &Kernel, partner: u32, swap: bool) -> Vec<(u32, u32)> {
     }
     // Where no result comes back: up to Inf, and NaN, of either sign; and beside the fault.
     let mut edges = vec![0, 0x7f80_0000, 0x7f80_0001, 0x7fff_ffff, 0x8000_0000, 0xff80_0000, 0xff80_0001, u32::MAX];
-    if let Some(fault) = setting("FAULT") {
-        let x = u32::from_str_radix(fault.split_once('@').unwrap().1, 16).unwrap();
-        edges.extend([x - 1, x, x + 1]);
+    if let Some((_, x)) = often().0 {
+        edges.extend([x.wrapping_sub(1), x, x.wrapping_add(1)]);
     }
     edges.sort_unstable();
     edges.dedup();
@@ -276,9 +364,25 @@ fn allocate(bytes: usize) -> Option<u64> {
     Some(address)
 }
 
+/// The newest PTX version that came with the driver's CUDA: that of 12.6 is 12.5's.
+fn newest_ptx() -> f64 {
+    const CUDA: [u64; 17] = [
+        11000, 11010, 11020, 11030, 11040, 11050, 11060, 11070, 11080, 12000, 12010, 12020, 12030, 12040, 12050, 12060,
+        12070,
+    ];
+    const PTX: [f64; 17] =
+        [7.0, 7.1, 7.2, 7.3, 7.4, 7.5, 7.6, 7.7, 7.8, 8.0, 8.1, 8.2, 8.3, 8.4, 8.5, 8.5, 8.6];
+    let driver = number("DRIVER", 13000);
+    let newer = [(12080, 8.7), (12090, 8.8), (13000, 9.0), (13010, 9.1), (13020, 9.2)];
+    let known = CUDA.into_iter().zip(PTX).chain(newer);
+    known.filter(|(cuda, _)| *cuda <= driver).last().unwrap().1
+}
+
 driver! {
     cuInit(_flags: c_uint) { 0 }
     cuDriverGetVersion(version: *mut c_int) { put(version, number("DRIVER", 13000) as c_int) }
+    // NVRTC looks for it, and falls if it is missing.
+    cuGetExportTable(_table: *mut *const c_void, _id: *const c_void) { 500 }
     cuDeviceGetCount(count: *mut c_int) { put(count, number("DEVICES", 1) as c_int) }
     cuDeviceGet(device: *mut c_int, ordinal: c_int) { put(device, ordinal) }
     cuDeviceGetName(name: *mut c_char, _length: c_int, _device: c_int) {
@@ -305,7 +409,12 @@ driver! {
     cuCtxSetCurrent(_context: *mut c_void) { 0 }
     cuModuleLoadData(module: *mut u64, image: *const c_char) {
         let mut modules = MODULES.lock().unwrap();
-        modules.push(CStr::from_ptr(image).to_str().unwrap().to_owned());
+        let text = CStr::from_ptr(image).to_str().unwrap().to_owned();
+        let version = text.lines().find_map(|line| line.strip_prefix(".version ")).unwrap();
+        if version.parse::<f64>().unwrap() > newest_ptx() {
+            return 222;
+        }
+        modules.push(text);
         put(module, modules.len() as u64)
     }
     cuModuleGetFunction(function: *mut u64, module: u64, name: *const c_char) {
@@ -360,8 +469,8 @@ driver! {
         match &*kernel.name {
             "walk" => {
                 let (out, counters) = (address(0) as *mut u32, address(1) as *mut u64);
-                let (capacity, partner, swap) = (word(2), word(3), word(4) != 0);
-                let mut steps = walk(kernel, partner, swap);
+                let capacity = word(2);
+                let mut steps = walk(kernel, (word(3), word(4), word(5)));
                 if setting("FLICKERS").is_some() && LAUNCHES.fetch_add(1, Relaxed) % 2 == 1 {
                     steps[1].0 += 1;
                 }
@@ -377,12 +486,15 @@ driver! {
             "table" => {
                 let (out, counters) = (address(0) as *mut u32, address(1) as *mut u64);
                 for u in 0..x * block {
-                    out.add(u as usize).write(kernel.convert(u, word(3), word(4) != 0));
+                    out.add(u as usize).write(kernel.convert(u, (word(3), word(4), word(5))));
                 }
                 counters.add(1).write(u64::from(x * block));
             }
-            "mxfp8_floor" | "mxfp8_rceil" => {
+            "encode" if kernel.scales > 0 => {
                 blocks(kernel, address(0) as *const f32, address(1) as *mut u8, x as usize * block as usize * 16)
+            }
+            "decode" if kernel.scales > 0 => {
+                unblock(kernel, address(0) as *const u8, address(1) as *mut f32, x as usize * block as usize * 16)
             }
             name => buffers(kernel, name, address(0), address(1), x as usize * block as usize * 16),
         }
@@ -427,25 +539,63 @@ unsafe fn buffers(kernel: &Kernel, name: &str, source: u64, result: u64, values:
     }
 }
 
-/// Blocks of 32: codes, and behind them scales. `FAULT=mxfp8_floor@1` makes the second scale wrong.
+/// Blocks: codes, and behind them scales. `FAULT=block@3` makes the scale of block 3 wrong.
 unsafe fn blocks(kernel: &Kernel, source: *const f32, result: *mut u8, values: usize) {
-    let e4m3 = format("e4m3");
-    for block in 0..values.min(1 << 17) / 32 {
-        let xs: Vec<f64> = (0..32).map(|at| unsafe { source.add(32 * block + at).read() }.into()).collect();
+    let Some(to) = kernel.stages.iter().map(|stage| stage.to).min_by_key(|to| to.bits) else { return };
+    let largest_code = to.value(to.max);
+    let places = 32 - (largest_code as u32).leading_zeros() as i32;
+    for block in 0..values.min(1 << 17) / kernel.shared {
+        let at = block * kernel.shared;
+        let xs: Vec<f64> = (0..kernel.shared).map(|lane| unsafe { source.add(at + lane).read() }.into()).collect();
         let bad = xs.iter().any(|x| !x.is_finite());
-        let largest = xs.iter().fold(0.0_f64, |largest, x| largest.max(x.abs()));
-        // The first power of two, from the least on, that is large enough.
-        let enough = |exponent: i32| match &*kernel.name {
-            "mxfp8_floor" => largest < 2_f64.powi(exponent + 9),
-            _ => f64::from(largest as f32 / 448.0) <= 2_f64.powi(exponent),
+        let largest = xs.iter().filter(|x| !x.is_nan()).fold(0.0_f64, |largest, x| largest.max(x.abs()));
+        let hit = often().0.as_ref() == Some(&("block".to_owned(), block as u32));
+        let (factor, bad) = if let Some((scale, back)) = kernel.factors {
+            let e4m3 = format("e4m3");
+            let code = e4m3.code((largest as f32 * scale).min(f32::MAX).into(), "rn", true);
+            unsafe { result.add(kernel.scales + block).write(code as u8 ^ u8::from(hit)) };
+            (f64::from((1.0 / (e4m3.value(code) as f32 * back)).min(f32::MAX)), false)
+        } else if kernel.is_quotient {
+            let usable = largest > 0.0 && largest.is_finite();
+            let factor = if usable { (largest_code as f32 / largest as f32).min(f32::MAX) } else { 1.0 };
+            let factor = if kernel.is_power { pow2(((factor.to_bits() >> 23) as i32) - 127) as f32 } else { factor };
+            let scale = (1.0 / factor).to_bits() ^ u32::from(hit);
+            unsafe { result.add(kernel.scales + 4 * block).cast::<u32>().write(scale) };
+            (f64::from(factor), false)
+        } else {
+            // The first power of two, from the least on, that is large enough.
+            let enough = |exponent: i32| match kernel.rounds_up {
+                false => largest < pow2(exponent + places),
+                true => f64::from(largest as f32 / largest_code as f32) <= pow2(exponent),
+            };
+            let exponent = if bad { 128 } else { (-127..128).find(|exponent| enough(*exponent)).unwrap() };
+            unsafe { result.add(kernel.scales + block).write((exponent + 127) as u8 ^ u8::from(hit)) };
+            (pow2(-exponent), bad)
         };
-        let exponent = if bad { 128 } else { (-127..128).find(|exponent| enough(*exponent)).unwrap() };
-        let hit = setting("FAULT") == Some(std::format!("{}@{block}", kernel.name));
-        unsafe { result.add(kernel.scales + block).write((exponent + 127) as u8 ^ u8::from(hit)) };
-        for (at, x) in xs.iter().enumerate() {
-            let x = if bad { f64::NAN } else { x * 2_f64.powi(-exponent) };
-            unsafe { result.add(32 * block + at).write(e4m3.code(x, "rn", true) as u8) };
+        for (lane, x) in xs.iter().enumerate() {
+            let x = if bad { f64::NAN } else { f64::from((x * factor) as f32) };
+            let code = to.code(x, "rn", true) as u8;
+            unsafe {
+                match (to.bits, lane % 2) {
+                    (4, 0) => result.add((at + lane) / 2).write(code),
+                    (4, _) => *result.add((at + lane) / 2) |= code << 4,
+                    _ => result.add(at + lane).write(code),
+                }
+            }
         }
+    }
+}
+
+/// Codes and powers of two to float32. `FAULT=back@3` errs in the last bit of the value 3.
+unsafe fn unblock(kernel: &Kernel, source: *const u8, result: *mut f32, values: usize) {
+    let from = kernel.stages[0].from;
+    for at in 0..values.min(1 << 17) {
+        let (code, scale) =
+            unsafe { (source.add(at).read(), source.add(kernel.scales + at / kernel.shared).read()) };
+        let unit = if scale == 255 { f64::NAN } else { pow2(i32::from(scale) - 127) };
+        let value = (from.value(code.into()) * unit) as f32;
+        let hit = often().0.as_ref() == Some(&("back".to_owned(), at as u32));
+        unsafe { result.add(at).write(f32::from_bits(value.to_bits() ^ u32::from(hit))) };
     }
 }
 

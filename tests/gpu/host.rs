@@ -1,11 +1,14 @@
 //! The way through the host: the program as people run it, with a libcuda that is made up in the place of the
 //! driver's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use amp_inspect::gpu::Job;
 use serde_json::Value;
+
+use crate::common::exhaustive;
 
 /// The library, built once; `lacks` leaves a function out.
 fn fake(lacks: bool) -> PathBuf {
@@ -13,18 +16,30 @@ fn fake(lacks: bool) -> PathBuf {
     let folders = FOLDERS.get_or_init(|| {
         [None, Some("lacks_elapsed_time")].map(|lacking| {
             let folder = tempfile::tempdir().unwrap();
-            let rustc = std::env::var("RUSTC").unwrap_or("rustc".to_owned());
-            let mut command = Command::new(rustc);
-            command.args(["--edition", "2024", "-O", "--crate-type", "cdylib", "--cap-lints", "allow"]);
-            command.args(lacking.iter().flat_map(|cfg| ["--cfg", cfg]));
-            command.arg("-o").arg(folder.path().join("libcuda.so.1"));
-            let output = command.arg("tests/gpu/fake_cuda.rs").current_dir(env!("CARGO_MANIFEST_DIR"));
-            let output = output.output().unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            build("tests/gpu/fake_cuda.rs", &folder.path().join("libcuda.so.1"), lacking);
             folder
         })
     });
     folders[usize::from(lacks)].path().to_owned()
+}
+
+/// A folder with a libnvrtc that is made up, too.
+fn fake_compiler() -> PathBuf {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let built = || {
+        let folder = tempfile::tempdir().unwrap();
+        build("tests/gpu/fake_nvrtc.rs", &folder.path().join("libnvrtc.so.12"), None);
+        folder
+    };
+    FOLDER.get_or_init(built).path().to_owned()
+}
+
+fn build(source: &str, library: &Path, cfg: Option<&str>) {
+    let mut command = Command::new(std::env::var("RUSTC").unwrap_or("rustc".to_owned()));
+    command.args(["--edition", "2024", "-O", "--crate-type", "cdylib", "--cap-lints", "allow"]);
+    command.args(cfg.iter().flat_map(|cfg| ["--cfg", cfg])).arg("-o").arg(library);
+    let output = command.arg(source).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Runs `bench-gpu` on the card that is made up.
@@ -126,6 +141,8 @@ fn a_card_that_is_right_is_found_right() {
             ("float32→e2m1fn nearest-even x2", missing),
             ("float16→e2m1fn nearest-even x2", missing),
             ("bfloat16→e2m1fn nearest-even x2", missing),
+            ("float32→e4m3fn stochastic x4", missing),
+            ("float32→e2m1fn stochastic x4", missing),
             ("e4m3fn→float16 x2", "equal"),
             ("e2m1fn→float16 x2", missing),
             ("e4m3fn→bfloat16 x2", missing),
@@ -137,7 +154,7 @@ fn a_card_that_is_right_is_found_right() {
     // Six partners in each lane, all float32.
     assert_eq!(report["conversions"][0]["inputs"], 12_u64 << 32);
     assert_eq!(report["conversions"][1]["inputs"], 12 << 16);
-    assert_eq!(report["conversions"][6]["inputs"], 1 << 16);
+    assert_eq!(report["conversions"][8]["inputs"], 1 << 16);
     assert_eq!(report["targets"][0]["not_in_hardware"], serde_json::json!(["e2m1fn"]));
     let card = &report["environment"];
     assert_eq!((&card["name"], &card["ptx_target"]), (&"Fake GPU".into(), &"sm_90".into()));
@@ -213,7 +230,7 @@ fn failures_of_the_card_are_told_with_their_codes() {
     let why = report["not_timed"].as_str().unwrap();
     assert!(why.starts_with("the card cannot hold a buffer: error 2 (out of memory); free memory"), "{why}");
     // Not even for a list.
-    let report = json(&bench(&[("MEMORY", "1000000")], &formats), 1);
+    let report = json(&bench(&[("MEMORY", "10000")], &formats), 1);
     let why = report["conversions"][0]["why"].as_str().unwrap();
     assert!(why.starts_with("the card cannot hold the results: error 2 (out of memory)"), "{why}");
 }
@@ -224,8 +241,8 @@ fn what_a_chip_or_a_driver_lacks_is_said_of_each_format() {
     let report = json(&bench(&[("CAPABILITY", "75")], &formats), 0);
     assert_eq!(report["environment"]["ptx_target"], "sm_75");
     assert_eq!(report["targets"][0]["in_hardware"], serde_json::json!(["float16"]));
-    // PTX 8.8 came with CUDA 12.9, 9.1 with 13.1.
-    let old = [("CAPABILITY", "100"), ("DRIVER", "12080")];
+    // PTX 8.6 came with CUDA 12.7, 8.8 with 12.9.
+    let old = [("CAPABILITY", "120"), ("DRIVER", "12080")];
     let report = json(&bench(&old, &["--formats", "e2m1fn", "--json"]), 2);
     assert_eq!(report["status"], "nothing-tried");
     let entry = &report["conversions"][0];
@@ -271,24 +288,47 @@ fn buffers_too_small_to_time_are_said() {
 
 #[test]
 fn blocks_are_compared_on_the_card_before_they_are_timed() {
-    let arguments = ["--formats", "mxfp8,mxfp8:rceil", "--json", "--size", "2^17"];
-    let of_blocks = |report: &Value| -> Vec<(String, u64)> {
+    let names = [
+        "mxfp8_e4m3",
+        "mxfp8_e4m3:rceil",
+        "mxfp8_e5m2",
+        "mxfp8_e5m2:rceil",
+        "e4m3fn:1x128",
+        "e4m3fn:1x128:pow2",
+    ];
+    let formats = names.join(",");
+    let arguments = ["--formats", &formats, "--json", "--size", "2^17"];
+    let of_blocks = |report: &Value| -> Vec<(String, String, u64)> {
         let times = report["throughput"].as_array().unwrap().iter().filter(|time| time["device"] == "gpu");
-        let blocks = times.filter(|time| time["format"].as_str().is_some_and(|name| name.starts_with("mx")));
-        blocks.map(|t| (t["format"].as_str().unwrap().into(), t["bytes"].as_u64().unwrap())).collect()
+        let blocks = times.filter(|time| time["format"].as_str().is_some_and(|name| names.contains(&name)));
+        let text = |time: &Value, key: &str| time[key].as_str().unwrap().to_owned();
+        blocks.map(|t| (text(t, "format"), text(t, "work"), t["bytes"].as_u64().unwrap())).collect()
     };
     let report = json(&bench(&[], &arguments), 0);
-    let bytes = 5 * (1 << 17) + (1 << 12);
-    let both = [("mxfp8_e4m3".to_owned(), bytes), ("mxfp8_e4m3:rceil".to_owned(), bytes)];
-    assert_eq!(of_blocks(&report), both);
+    let row = |name: &str, work: &str| {
+        // One byte for 32 values, or four for 128.
+        let scales = (1 << 17) / 32;
+        (name.to_owned(), work.to_owned(), 5 * (1 << 17) + scales)
+    };
+    let mx = names[..4].iter().flat_map(|name| [row(name, "encode"), row(name, "decode")]);
+    let all: Vec<_> = mx.chain(names[4..].iter().map(|name| row(name, "encode"))).collect();
+    assert_eq!(of_blocks(&report), all);
     // The conversions of the elements are tried first.
     assert_eq!(results(&report)[0], ("float32→e4m3fn nearest-even x2", "equal"));
-    // One wrong scale among 4096.
-    let report = json(&bench(&[("FAULT", "mxfp8_floor@3217")], &arguments), 1);
-    assert_eq!(report["status"], "differs");
-    let wrong = serde_json::json!(["mxfp8_e4m3: the kernel for buffers gives wrong results"]);
-    assert_eq!(report["wrong_kernels"], wrong);
-    assert_eq!(of_blocks(&report), both[1..]);
+    // One wrong scale, and one wrong value on the way back.
+    let wrong = |fault: &str, work: &str, names: &[&str], timed: &[(String, String, u64)]| {
+        let report = json(&bench(&[("FAULT", fault)], &arguments), 1);
+        assert_eq!(report["status"], "differs");
+        let sentence = |name: &&str| format!("{name}: the {work} kernel for buffers gives wrong results");
+        assert_eq!(
+            report["wrong_kernels"],
+            serde_json::json!(names.iter().map(sentence).collect::<Vec<_>>())
+        );
+        assert_eq!(of_blocks(&report), timed);
+    };
+    wrong("block@317", "encode", &names, &[]);
+    let there: Vec<_> = names.iter().map(|name| row(name, "encode")).collect();
+    wrong("back@3", "decode", &names[..4], &there);
 }
 
 #[test]
@@ -301,10 +341,141 @@ fn a_newer_chip_is_asked_for_its_conversions_from_and_to_16_bits() {
             ("float32→e2m1fn nearest-even x2", "equal"),
             ("float16→e2m1fn nearest-even x2", "equal"),
             ("bfloat16→e2m1fn nearest-even x2", "equal"),
+            ("float32→e2m1fn stochastic x4", "equal"),
             ("e2m1fn→float16 x2", "equal"),
             ("e2m1fn→bfloat16 x2", status),
             ("float32→e2m1fn nearest-even x2→float32", "equal"),
         ];
         assert_eq!(results(&report), expected);
     }
+}
+
+#[test]
+fn random_bits_are_read_off_where_they_are_open_and_held_to_ptx_where_they_are_not() {
+    let bench = |random: &str, fault: &str, format: &str, code: i32| {
+        let settings = [("CAPABILITY", "100"), ("RANDOM", random), ("FAULT", fault)];
+        let settings = &settings[..if fault.is_empty() { 2 } else { 3 }];
+        let report = json(&bench(settings, &["--formats", format, "--json"]), code);
+        let mut entries = report["conversions"].as_array().unwrap().iter();
+        entries.find(|entry| entry["conversion"].as_str().unwrap().contains("stochastic")).unwrap().clone()
+    };
+    let down = |first: u32| (0..8).map(|bit| first - bit).collect::<Vec<_>>();
+    let up = |first: u32| (0..8).map(|bit| first + bit).collect::<Vec<_>>();
+    // Each lane its own byte, or two lanes a half between them, from both ends.
+    let bytes = [down(7), down(15), down(23), down(31)];
+    let reversed = [down(15), up(0), down(31), up(16)];
+    for format in ["e4m3fn", "e5m2", "e3m2fn", "e2m3fn"] {
+        for (random, bits) in [("", &bytes), ("reversed", &reversed)] {
+            let entry = bench(random, "", format, 0);
+            assert_eq!(entry["random_bits_seen"], serde_json::json!(bits), "{format} {random}");
+            // Ten operands in four lanes.
+            assert_eq!((&entry["result"], &entry["inputs"]), (&"equal".into(), &(40_u64 << 32).into()));
+        }
+    }
+    let entry = bench("reversed", "", "e2m1fn", 0);
+    assert_eq!(entry["random_bits_seen"], serde_json::json!([down(23), up(0), down(31), up(8)]));
+    let halves = |low: u32| -> Value {
+        [0, 16].map(|half| (half..half + low).rev().collect::<Vec<_>>()).to_vec().into()
+    };
+    let entry = bench("", "", "bfloat16", 0);
+    assert_eq!((&entry["result"], &entry["random_bits_seen"]), (&"equal".into(), &halves(16)));
+    assert_eq!(entry["inputs"], 20_u64 << 32);
+    // The third lane adds bits of the first.
+    let entry = bench("foreign", "", "e4m3fn", 1);
+    let why = "read off between 1 and the next number, lane 2 adds bit 7 of rbits, which is another's in PTX";
+    assert_eq!((&entry["result"], &entry["why"]), (&"failed".into(), &why.into()));
+    // A wrong result where the bits are read off.
+    let entry = bench("", "rs.satfinite.e5m2x4.f32@3f810001", "e5m2", 1);
+    assert_eq!((&entry["result"], &entry["random_bits_seen"]), (&"failed".into(), &serde_json::json!([])));
+    // One wrong bit at 1.0078125, which 13 random bits take up or not.
+    let entry = bench("", "rs.f16x2.f32@3f810001", "float16", 1);
+    assert_eq!((&entry["result"], &entry["mismatches"]), (&"differs".into(), &20.into()));
+    assert_eq!(entry["random_bits_seen"], halves(13));
+    let last = &entry["first"][19];
+    assert_eq!((&last["lane"], &last["random"]), (&"upper".into(), &"0x1f4a1d35".into()));
+}
+
+#[test]
+fn all_that_the_newest_chip_has_is_found_right() {
+    // A quick part of it, unless all is asked for.
+    let formats = if exhaustive() { &[][..] } else { &["--formats", "e2m1fn,e8m0fnu,nvfp4"] };
+    let mut arguments = vec!["--json", "--size", "2^17"];
+    arguments.extend(formats);
+    let settings = [("CAPABILITY", "100"), ("DRIVER", "13020")];
+    let report = json(&bench(&settings, &arguments), 0);
+    assert!(results(&report).iter().all(|(_, result)| *result == "equal"), "{:?}", results(&report));
+    assert!(!exhaustive() || results(&report).len() == Job::all(&[]).len());
+    assert_eq!(report["wrong_kernels"], serde_json::json!([]));
+    let times = report["throughput"].as_array().unwrap();
+    let nvfp4 = times.iter().find(|time| time["format"] == "nvfp4:te" && time["device"] == "gpu").unwrap();
+    // Half a byte a value, and a byte for each 16.
+    assert_eq!(nvfp4["bytes"], (4 << 17) + (1 << 16) + (1 << 13));
+    if !exhaustive() {
+        let output = bench(&[settings[0], settings[1], ("FAULT", "block@1")], &arguments);
+        let wrong = "nvfp4:te: the encode kernel for buffers gives wrong results";
+        assert_eq!(json(&output, 1)["wrong_kernels"], serde_json::json!([wrong]));
+    }
+}
+
+/// Runs `bench-gpu --kernel` on a file with this text; the file's name goes out of what it says.
+fn bench_kernel(settings: &[(&str, &str)], text: &str, has_compiler: bool) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("own.cu");
+    std::fs::write(&path, text).unwrap();
+    let libraries = match has_compiler {
+        true => format!("{}:{}", fake(false).display(), fake_compiler().display()).into(),
+        false => fake(false),
+    };
+    let arguments = ["--kernel", path.to_str().unwrap(), "--formats", "float16", "--json"];
+    let mut output = bench_with(libraries, settings, &arguments);
+    let said = String::from_utf8(output.stderr).unwrap().replace(path.to_str().unwrap(), "own.cu");
+    output.stderr = said.into_bytes();
+    output
+}
+
+#[test]
+fn a_kernel_of_ones_own_is_compiled_and_compared() {
+    let kernel = |mode: &str| {
+        format!("__device__ unsigned cast(float x)\n{{\n    asm(\"cvt.{mode}.f16.f32 %0, %1;\" : …);\n}}\n")
+    };
+    // NVRTC writes PTX 8.8, which this driver is too old for.
+    for settings in [&[][..], &[("DRIVER", "12040")]] {
+        let report = json(&bench_kernel(settings, &kernel("rn"), true), 0);
+        assert_eq!(
+            (&report["status"], &report["conversions"][0]["inputs"]),
+            (&"equal".into(), &(1_u64 << 32).into())
+        );
+    }
+    let report = json(&bench_kernel(&[], &kernel("rz"), true), 1);
+    let entry = &report["conversions"][0];
+    // The smallest subnormal number is 2^-24: just above half of it is no zero.
+    let first = &entry["first"][0];
+    assert_eq!(
+        (&first["input"], &first["gpu"], &first["expected"]),
+        (&"0x33000001".into(), &"0x0000".into(), &"0x0001".into())
+    );
+    assert_eq!(report["status"], "differs");
+}
+
+#[test]
+fn what_is_wrong_with_a_kernel_of_ones_own_is_said() {
+    let said = |text: &str, has_compiler| {
+        let output = bench_kernel(&[], text, has_compiler);
+        assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(
+        said("\n#error not \u{1b}[31myet\n", true),
+        "amp-inspect: own.cu: NVRTC rejects it:\n  own.cu(2): error: #error not \\u{1b}[31myet\n  1 error detected.\n"
+    );
+    assert_eq!(
+        said("__device__ unsigned cast(double x) { return 0; }", true),
+        "amp-inspect: own.cu: it does not define  __device__ unsigned cast(float x)\n"
+    );
+    let missing = said("", false);
+    assert!(
+        missing.starts_with("amp-inspect: own.cu: --kernel needs NVRTC, and no libnvrtc was found: pip"),
+        "{missing}"
+    );
+    assert_eq!(missing.lines().count(), 1);
 }

@@ -5,23 +5,39 @@
 use std::collections::HashMap;
 
 use amp_inspect::cast::Place;
-use amp_inspect::cast::block::{BlockPlan, TensorScale, cast_block};
+use amp_inspect::cast::block::{BlockPlan, cast_block};
 use amp_inspect::format::decode::decode;
 use amp_inspect::format::find;
+use amp_inspect::gpu::blocks::Blocks;
 use amp_inspect::gpu::bulk::{Bulk, VALUES_PER_BLOCK};
-use amp_inspect::gpu::mx::{self, Mx};
+use amp_inspect::gpu::hostile;
 use amp_inspect::gpu::ptx::{self, BLOCK, WALK_LOG2, container};
-use amp_inspect::gpu::table::{CONVERSIONS, TARGETS};
+use amp_inspect::gpu::steps::{Beside, cast_at};
+use amp_inspect::gpu::table::CONVERSIONS;
+use amp_inspect::gpu::target::TARGETS;
 use amp_inspect::gpu::{Conversion, Job};
 
-/// One conversion by the tool's cast: the code, or the bits of a float32.
+/// One conversion by the tool's cast: the code, or the bits of a float32. Stochastic rounding takes the random bits
+/// that the lane may take, in their order, 8 of them where four lanes share.
 fn convert(row: &Conversion, code: u32) -> u32 {
+    lane(row, code, 0, 0)
+}
+
+fn lane(row: &Conversion, code: u32, lane: u32, operand: u32) -> u32 {
     let from = find(row.from).unwrap();
     let value = match row.from {
         "float32" => f64::from(f32::from_bits(code)),
         _ => decode(&from, code & (from.magnitude_mask() | from.sign_bit())),
     };
-    row.plan().unwrap().cast_f64(value, Place::default()).code
+    let plan = row.plan().unwrap();
+    match row.random {
+        Some(random) if random.is_whole => {
+            let mask = random.lanes[lane as usize];
+            cast_at(&plan, mask.count_ones(), (operand & mask) >> mask.trailing_zeros(), code)
+        }
+        Some(_) => cast_at(&plan, 8, operand >> (8 * lane) & 0xff, code),
+        None => plan.cast_f64(value, Place::default()).code,
+    }
 }
 
 /// A kernel, cut into instructions: an optional predicate, the name, the operands.
@@ -139,6 +155,7 @@ impl<'a> Kernel<'a> {
             let (from, to) = (container(row.from), container(row.to));
             let sources: Vec<u32> = match row.lanes {
                 1 => vec![value(1) as u32],
+                4 => list(operands[1]).into_iter().map(|name| get(registers, name) as u32).collect(),
                 _ if row.from == "float32" => vec![value(1) as u32, value(2) as u32],
                 _ => {
                     let mask = ((1_u64 << from) - 1) as u32;
@@ -146,7 +163,12 @@ impl<'a> Kernel<'a> {
                     vec![packed >> from & mask, packed & mask]
                 }
             };
-            let result = sources.iter().fold(0_u64, |result, x| result << to | u64::from(convert(row, *x)));
+            let operand =
+                if row.random.is_some() { get(registers, operands[operands.len() - 1]) as u32 } else { 0 };
+            let result = sources
+                .iter()
+                .zip((0..row.lanes).rev())
+                .fold(0_u64, |result, (x, place)| result << to | u64::from(lane(row, *x, place, operand)));
             let result = if row.to == "tf32" { result << 13 } else { result };
             registers.insert(operands[0], result);
             return;
@@ -180,6 +202,15 @@ impl<'a> Kernel<'a> {
                 (a * b).to_bits().into()
             }
             ("max", "u32") => value(1).max(value(2)),
+            ("max" | "min" | "div", _) => {
+                let [a, b] = [1, 2].map(|index| f32::from_bits(value(index) as u32));
+                let result = match parts[0] {
+                    "max" => a.max(b),
+                    "min" => a.min(b),
+                    _ => a / b,
+                };
+                result.to_bits().into()
+            }
             ("add", "u32") => low(value(1).wrapping_add(value(2))),
             ("add", "u64") => value(1).wrapping_add(value(2)),
             ("sub", "u32") => low(value(1).wrapping_sub(value(2))),
@@ -244,9 +275,10 @@ impl<'a> Kernel<'a> {
 }
 
 /// What a question must answer, written down from what it is.
-fn answer(job: &Job, x: u32, partner: u32, swap: bool) -> u32 {
+fn answer(job: &Job, x: u32, Beside { partner, lane: at, random }: Beside) -> u32 {
     let rows = job.rows();
     let first = rows[0];
+    let swap = at == 1;
     let packed = |row: &Conversion, upper: u32, lower: u32| {
         convert(row, upper) << container(row.to) | convert(row, lower)
     };
@@ -255,6 +287,10 @@ fn answer(job: &Job, x: u32, partner: u32, swap: bool) -> u32 {
             let bits = container(row.from);
             packed(row, x >> bits & ((1 << bits) - 1), x & ((1 << bits) - 1))
         }
+        Job::One(row) if row.random.is_some() => (0..row.lanes).fold(0, |result, place| {
+            let value = if place == at { x } else { partner };
+            result | lane(row, value, place, random) << (place * container(row.to))
+        }),
         Job::One(row) if row.lanes == 2 && swap => packed(row, x, partner),
         Job::One(row) if row.lanes == 2 => packed(row, partner, x),
         _ => rows[1..].iter().fold(convert(first, x), |code, row| convert(row, code)),
@@ -262,7 +298,7 @@ fn answer(job: &Job, x: u32, partner: u32, swap: bool) -> u32 {
 }
 
 /// The newest target that has it.
-fn target(job: &Job) -> &'static amp_inspect::gpu::table::Target {
+fn target(job: &Job) -> &'static amp_inspect::gpu::target::Target {
     TARGETS.iter().rev().find(|target| job.is_on(target)).unwrap()
 }
 
@@ -274,17 +310,19 @@ fn walks_note_each_change_of_each_thread_and_no_other() {
         let kernel = Kernel::new(&text, "walk");
         // The first thread, the last, those around 1, the largest e4m3 number, Inf and a negative number.
         for (turn, thread) in [0, 0xfffff, 0x3f800, 0x43e00, 0x7f800, 0xbfc01].into_iter().enumerate() {
-            let (partner, swap) = (if turn % 3 == 0 { 0x7fff_ffff } else { 0x40e9_0fdb }, turn % 2 == 1);
+            let partner = if turn % 3 == 0 { 0x7fff_ffff } else { 0x40e9_0fdb };
+            let lane = turn as u32 % job.lanes();
+            let beside = Beside { partner, lane, random: [0x9e37_79b9, 0, u32::MAX][turn / 2] };
             let mut memory = vec![0xa5; 16 + 8 * CAPACITY as usize];
             memory[..16].fill(0);
-            let arguments = [16, 0, CAPACITY, partner.into(), swap.into()];
+            let arguments = [16, 0, CAPACITY, partner.into(), lane.into(), beside.random.into()];
             kernel.thread(thread / BLOCK, thread % BLOCK, &arguments, &mut memory);
             let word = |at: usize| u32::from_le_bytes(memory[at..at + 4].try_into().unwrap());
             let inputs = 1_u32 << WALK_LOG2;
             let mut expected = Vec::new();
             for u in thread * inputs..=thread * inputs + (inputs - 1) {
-                let now = answer(job, u, partner, swap);
-                if u == 0 || now != answer(job, u - 1, partner, swap) {
+                let now = answer(job, u, beside);
+                if u == 0 || now != answer(job, u - 1, beside) {
                     expected.push((u, now));
                 }
             }
@@ -308,7 +346,7 @@ fn a_full_list_is_counted_on_and_not_written_on() {
     memory[..16].fill(0);
     // Six threads, two halves: a step every 2^13 inputs.
     for thread in 0x3f800..0x3f80c {
-        Kernel::new(&text, "walk").thread(thread / BLOCK, thread % BLOCK, &[16, 0, 3, 0, 0], &mut memory);
+        Kernel::new(&text, "walk").thread(thread / BLOCK, thread % BLOCK, &[16, 0, 3, 0, 0, 0], &mut memory);
     }
     assert_eq!(memory[0], 6, "changes");
     assert!(memory[16 + 8 * 3..].iter().all(|byte| *byte == 0xa5));
@@ -319,19 +357,19 @@ fn tables_write_the_result_of_every_code_in_its_place() {
     for job in Job::all(&[]).iter().filter(|job| !job.walks()) {
         let text = ptx::job(target(job), job);
         let kernel = Kernel::new(&text, "table");
-        let lanes = [(0x3c00, false), (0x7e01, true)];
-        for (partner, swap) in lanes.into_iter().take(job.lanes() as usize) {
+        for (lane, partner) in (0..job.lanes()).zip([0x3c00, 0x7e01]) {
+            let beside = Beside { partner, lane, random: 0 };
             let mut memory = vec![0xa5; 16 + (4 << 16)];
             memory[..16].fill(0);
             let inputs: Vec<u32> = (0..1 << 16).step_by(251).chain([0xffff]).collect();
             for x in &inputs {
-                kernel.thread(x / BLOCK, x % BLOCK, &[16, 0, 0, partner.into(), swap.into()], &mut memory);
+                kernel.thread(x / BLOCK, x % BLOCK, &[16, 0, 0, partner.into(), lane.into(), 0], &mut memory);
             }
             for x in &inputs {
                 let at = 16 + 4 * *x as usize;
                 let found = u32::from_le_bytes(memory[at..at + 4].try_into().unwrap());
                 let x = if job.rows()[0].from == "e2m1fn" { x & 0xff } else { *x };
-                assert_eq!(found, answer(job, x, partner, swap), "{} of {x:#x}", job.name());
+                assert_eq!(found, answer(job, x, beside), "{} of {x:#x}", job.name());
             }
             assert_eq!(u64::from_le_bytes(memory[8..16].try_into().unwrap()), inputs.len() as u64);
         }
@@ -376,47 +414,90 @@ fn buffers_are_converted_and_packed_in_order() {
     }
 }
 
-/// Casts by a kernel for blocks: codes and scales.
-fn cast_to_blocks(mx: &Mx, text: &str, numbers: &[f32]) -> (Vec<u8>, Vec<u8>) {
-    let kernel = Kernel::new(text, mx.kernel);
-    let mut memory: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
-    let (codes, scales) = (memory.len(), memory.len() + numbers.len());
-    let end = scales + numbers.len() / 32;
-    memory.resize(end + 64, 0xa5);
-    for warp in 0..numbers.len() as u64 / VALUES_PER_BLOCK * 8 {
-        kernel.warp(warp as u32 / 8, warp as u32 % 8 * 32, &[0, codes as u64], &mut memory);
+/// Runs a kernel for blocks on so many values in `source`; what it wrote, which is `bytes` long.
+fn run_on_blocks(text: &str, name: &str, source: &[u8], values: usize, bytes: usize) -> Vec<u8> {
+    let kernel = Kernel::new(text, name);
+    let mut memory = source.to_vec();
+    memory.resize(source.len() + bytes + 64, 0xa5);
+    for warp in 0..values as u64 / VALUES_PER_BLOCK * 8 {
+        kernel.warp(warp as u32 / 8, warp as u32 % 8 * 32, &[0, source.len() as u64], &mut memory);
     }
-    assert!(memory[end..].iter().all(|byte| *byte == 0xa5), "nothing behind the scales");
-    (memory[codes..scales].to_vec(), memory[scales..end].to_vec())
+    assert!(memory[source.len() + bytes..].iter().all(|byte| *byte == 0xa5), "nothing behind the result");
+    memory[source.len()..source.len() + bytes].to_vec()
 }
 
 #[test]
-fn blocks_get_the_scales_and_codes_of_the_definition() {
-    let mut numbers = mx::hostile(mx::HOSTILE);
-    let finite = numbers.iter().filter(|x| x.is_finite()).count();
-    assert!(finite < numbers.len() && numbers.contains(&f32::INFINITY) && finite > numbers.len() / 2);
-    // The magnitude whose quotient by 448 is rounded to a power of two.
-    numbers[64..96].fill(f32::from_bits(0x0460_0001));
-    numbers[96..128].fill(f32::from_bits(0x8460_0002));
+fn blocks_get_the_scales_and_codes_of_the_definition_and_come_back() {
     for target in TARGETS {
-        let kernels = Mx::on(target);
-        assert_eq!(kernels.len(), if target.capability < 89 { 0 } else { 2 });
-        // All values for one target; the others' kernels differ in their heads.
-        let numbers = if target.name == "sm_100f" { &numbers[..] } else { &numbers[..8192] };
-        for mx in &kernels {
-            let plan = BlockPlan { spec: mx.spec, scale: 1.0 };
-            let (codes, scales) = cast_to_blocks(mx, &mx.ptx(target, numbers.len() as u64), numbers);
-            for (number, block) in numbers.chunks(32).enumerate() {
-                let (scale, elements) = cast_block(&plan, TensorScale::ONE, block);
-                let what = || format!("{} on {}, block {number}: {block:?}", mx.kernel, target.name);
-                assert_eq!(u32::from(scales[number]), scale.code, "{}", what());
-                for (element, code) in elements.iter().zip(&codes[32 * number..]) {
-                    // NVIDIA's NaN has no sign.
-                    let code_of = if element.code & 0x7f == 0x7f { 0x7f } else { element.code };
-                    assert_eq!(u32::from(*code), code_of, "{}", what());
+        let kernels = Blocks::on(target);
+        let expected = match target.capability {
+            ..89 => 0,
+            89..100 => 6,
+            _ => 7,
+        };
+        assert_eq!(kernels.len(), expected, "{}", target.name);
+        for blocks in &kernels {
+            // All values for one target; the others' kernels differ in their heads.
+            let count = if target.name == "sm_100a" { hostile::COUNT } else { 8192 };
+            let mut numbers = hostile::values(count, blocks.shared as usize);
+            let finite = numbers.iter().filter(|x| x.is_finite()).count();
+            assert!(
+                finite < numbers.len()
+                    && numbers.iter().any(|x| x.is_infinite())
+                    && finite > numbers.len() / 2
+            );
+            // The magnitudes whose quotients by 448 and by 57344 are rounded to a power of two.
+            for (at, bits) in [0x0460_0001, 0x8460_0002, 0x07e0_0001, 0x87e0_0002].into_iter().enumerate() {
+                numbers[128 * (at + 1)..128 * (at + 2)].fill(f32::from_bits(bits));
+            }
+            for tensor in hostile::tensor_scales(blocks) {
+                let what = format!("{} on {} {tensor:?}", blocks.spec.name, target.name);
+                let text = blocks.ptx(target, count as u64, tensor);
+                let floats: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+                let bytes = blocks.bytes(count as u64) as usize - floats.len();
+                let coded = run_on_blocks(&text, "encode", &floats, count, bytes);
+                let (codes, scales) = coded.split_at(blocks.bytes_of_codes(count as u64) as usize);
+                let wanted = hostile::expected(blocks, tensor, &numbers).unwrap();
+                assert!((codes, scales) == (&wanted.codes, &wanted.scales), "{what}");
+                if blocks.comes_back() {
+                    let back = run_on_blocks(&text, "decode", &coded, count, floats.len());
+                    let back = back.chunks(4).map(|x| f32::from_le_bytes(x.try_into().unwrap()));
+                    assert!(back.map(hostile::bits).eq(wanted.back), "{what}");
                 }
             }
-            assert_eq!(mx.expected(numbers).unwrap(), (codes, scales));
+        }
+    }
+}
+
+#[test]
+fn what_is_expected_of_blocks_is_their_definition() {
+    for blocks in Blocks::on(TARGETS.last().unwrap()) {
+        let plan = BlockPlan { spec: blocks.spec, scale: 1.0 };
+        let shared = blocks.shared as usize;
+        let numbers = hostile::values(1 << 14, shared);
+        let tensor = hostile::tensor_scales(&blocks)[0];
+        let wanted = hostile::expected(&blocks, tensor, &numbers).unwrap();
+        for (number, block) in numbers.chunks(shared).enumerate() {
+            let (scale, elements) = cast_block(&plan, tensor, block);
+            let bytes = blocks.scale_bytes() as usize;
+            let stored = wanted.scales[number * bytes..(number + 1) * bytes].iter().rev();
+            assert_eq!(stored.fold(0, |code, byte| code << 8 | u32::from(*byte)), scale.code);
+            for (at, element) in elements.iter().enumerate() {
+                let index = number * shared + at;
+                let code = match blocks.code_bits() {
+                    4 => wanted.codes[index / 2] >> (index % 2 * 4) & 15,
+                    _ => wanted.codes[index],
+                };
+                // NVIDIA's NaN has no sign.
+                let nan = find(blocks.spec.element.name)
+                    .unwrap()
+                    .nan_code(false)
+                    .is_some_and(|_| decode(&blocks.spec.element, element.code).is_nan());
+                assert_eq!(u32::from(code), if nan { 0x7f } else { element.code });
+                let back = f32::from_bits(wanted.back[index]);
+                let dequantised = element.dequantised as f32;
+                assert!(back == dequantised || (back.is_nan() && dequantised.is_nan()));
+            }
         }
     }
 }

@@ -8,10 +8,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use amp_inspect::cast::block::TensorScale;
+use amp_inspect::gpu::blocks::Blocks;
 use amp_inspect::gpu::bulk::Bulk;
-use amp_inspect::gpu::mx::Mx;
 use amp_inspect::gpu::ptx;
-use amp_inspect::gpu::table::{CONVERSIONS, TARGETS, Target};
+use amp_inspect::gpu::table::CONVERSIONS;
+use amp_inspect::gpu::target::{TARGETS, Target};
 use amp_inspect::gpu::{Conversion, Job};
 
 use crate::common::say;
@@ -127,9 +129,9 @@ fn every_kernel_assembles_for_every_target_and_holds_the_instruction() {
         for bulk in Bulk::formats().into_iter().filter_map(|format| Bulk::new(format, target)) {
             wanted.push((modules.add(bulk.encode.to, &bulk.ptx(target)), vec![bulk.encode]));
         }
-        let e4m3 = CONVERSIONS.iter().find(|row| row.instruction == "cvt.rn.satfinite.e4m3x2.f32").unwrap();
-        for mx in Mx::on(target) {
-            wanted.push((modules.add(mx.kernel, &mx.ptx(target, 1 << 33)), vec![e4m3]));
+        for blocks in Blocks::on(target) {
+            let text = blocks.ptx(target, 1 << 33, TensorScale::ONE);
+            wanted.push((modules.add(blocks.spec.name, &text), vec![blocks.encode]));
         }
         let machine = modules.machine_code();
         for (number, rows) in wanted {

@@ -19,6 +19,8 @@ pub(super) struct Example {
     /// Bits of an input, of one of the two codes in it, and of a result.
     bits: [u32; 3],
     pairs: bool,
+    lanes: &'static [&'static str],
+    is_random: bool,
 }
 
 impl Example {
@@ -30,12 +32,21 @@ impl Example {
         let input = if pairs { 2 * code } else { code };
         let result = if rows.len() > 1 { 32 } else { last.lanes * ptx::container(last.to) };
         let from = if first.from == "float32" { None } else { Some(format::find(first.from)?) };
-        Ok(Self { from, plan: first.plan()?, bits: [input, code, result], pairs })
+        let lanes = if first.lanes == 4 { &["1", "2", "3", "4"][..] } else { &["lower", "upper"] };
+        let is_random = first.random.is_some();
+        Ok(Self { from, plan: first.plan()?, bits: [input, code, result], pairs, lanes, is_random })
     }
 
     /// A cast of float32 alone.
     pub(super) fn of_cast(plan: &CastPlan) -> Self {
-        Self { from: None, plan: *plan, bits: [32, 32, plan.target.bits], pairs: false }
+        Self {
+            from: None,
+            plan: *plan,
+            bits: [32, 32, plan.target.bits],
+            pairs: false,
+            lanes: &[],
+            is_random: false,
+        }
     }
 
     pub(super) fn entry(&self, mismatch: &Mismatch) -> MismatchEntry {
@@ -50,8 +61,9 @@ impl Example {
         MismatchEntry {
             input: hex(input.into(), input_bits),
             input_value: Num(value),
-            beside: beside.map(|(partner, _)| hex(partner.into(), input_bits)),
-            lane: beside.map(|(_, upper)| if upper { "upper" } else { "lower" }),
+            beside: beside.map(|beside| hex(beside.partner.into(), input_bits)),
+            lane: beside.and_then(|beside| self.lanes.get(beside.lane as usize).copied()),
+            random: beside.filter(|_| self.is_random).map(|beside| hex(beside.random.into(), 32)),
             gpu: hex(found.into(), result_bits),
             expected: hex(expected.into(), result_bits),
             class: class_name(self.plan.cast_f64(value, Place::default()).class),

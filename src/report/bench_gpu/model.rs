@@ -7,7 +7,7 @@ use super::super::{SCHEMA_VERSION, Tool};
 use super::example::Example;
 use crate::cast::CastPlan;
 use crate::error::Result;
-use crate::gpu::table::{TARGETS, Target, Version};
+use crate::gpu::target::{TARGETS, Target, Version};
 use crate::gpu::throughput::{Measured, Timing, Work};
 use crate::gpu::validate::{Outcome, Verdict};
 use crate::gpu::{Absent, Conversion, Environment, Job, ptx};
@@ -120,6 +120,9 @@ pub struct ConversionEntry {
     pub mismatches: u64,
     /// Whether NaN inputs are compared: their result is documented.
     pub nan_inputs_compared: bool,
+    /// Of stochastic rounding: for each lane, the lowest first, the bits of its operand that were seen to be added
+    /// to the discarded bits, the most significant first.
+    pub random_bits_seen: Vec<Vec<u32>>,
     /// Why it was not tried, or failed.
     pub why: Option<String>,
     /// The first results that differ.
@@ -133,11 +136,13 @@ pub struct MismatchEntry {
     pub input: String,
     /// The number; of a pair the one whose result differs.
     pub input_value: Num,
-    /// Of pairs: bits of the value in the other lane.
+    /// Of several values at once: bits of the value in the other lanes.
     pub beside: Option<String>,
-    /// Of pairs: `lower` or `upper`, where the input was.
+    /// Of several values at once: where the input was, `lower` or `upper`, or of four `1`, the lowest, to `4`.
     pub lane: Option<&'static str>,
-    /// What the card gave; of pairs both codes.
+    /// Of stochastic rounding: the operand of random bits.
+    pub random: Option<String>,
+    /// What the card gave; of several values at once all codes.
     pub gpu: String,
     /// What the tool gives.
     pub expected: String,
@@ -256,6 +261,7 @@ impl BenchReport {
             inputs: 0,
             mismatches: 0,
             nan_inputs_compared: true,
+            random_bits_seen: Vec::new(),
             why: None,
             first: Vec::new(),
         };
@@ -338,6 +344,7 @@ impl ConversionEntry {
             inputs: 0,
             mismatches: 0,
             nan_inputs_compared: job.nan_codes_known(),
+            random_bits_seen: Vec::new(),
             why: None,
             first: Vec::new(),
         }
@@ -346,6 +353,7 @@ impl ConversionEntry {
     fn answered(outcome: &Outcome, target: &Target) -> Result<Self> {
         let mut entry = Self::new(&outcome.job, &[target]);
         entry.judge(&outcome.verdict, outcome.inputs, &Example::new(&outcome.job)?);
+        entry.random_bits_seen.clone_from(&outcome.random);
         Ok(entry)
     }
 

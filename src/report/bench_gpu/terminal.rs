@@ -22,7 +22,9 @@ impl BenchReport {
                 Status::Planned => write_lines(&self.plan().lines(view.width), view, out)?,
                 _ => write_lines(&self.results().lines(view.width), view, out)?,
             }
-            for line in self.reasons().iter().flat_map(|text| wrap("• ", text, view.width)) {
+            for line in
+                self.reasons().iter().chain(&self.random_bits()).flat_map(|text| wrap("• ", text, view.width))
+            {
                 writeln!(out, "{line}")?;
             }
             if self.status == Status::Planned
@@ -31,7 +33,9 @@ impl BenchReport {
                 let note = "* in PTX alone: the assembler writes integer instructions for it, on every chip";
                 wrap("", note, view.width).iter().try_for_each(|line| writeln!(out, "{line}"))?;
             }
-            writeln!(out)?;
+            if !self.targets.is_empty() {
+                writeln!(out)?;
+            }
             for target in &self.targets {
                 let list = |formats: &[&str]| match formats {
                     [] => "none of these".to_owned(),
@@ -82,8 +86,8 @@ impl BenchReport {
         if self.status == Status::Planned {
             head.push(
                 "What each kind of card converts in hardware, with the PTX version that a kernel for it takes. Nothing \
-                 was run. All 2^32 float32 are tried, both lanes of pairs beside six partners; of narrower formats all \
-                 codes."
+                 was run. All 2^32 float32 are tried, both lanes of pairs beside six partners, stochastic rounding (rs) \
+                 with ten sets of random bits; of narrower formats all codes."
                     .to_owned(),
             );
         }
@@ -192,6 +196,26 @@ impl BenchReport {
         reasons.into_iter().map(|(why, names)| format!("{}: {why}", names.join(", "))).collect()
     }
 
+    /// Which random bits were seen to act, once for all conversions that share it.
+    fn random_bits(&self) -> Vec<String> {
+        let mut seen: Vec<(&[Vec<u32>], Vec<String>)> = Vec::new();
+        for entry in self.conversions.iter().filter(|entry| !entry.random_bits_seen.is_empty()) {
+            match seen.iter_mut().find(|(known, _)| *known == entry.random_bits_seen) {
+                Some((_, names)) => names.push(entry.short()),
+                None => seen.push((&entry.random_bits_seen, vec![entry.short()])),
+            }
+        }
+        let line = |(lanes, names): (&[Vec<u32>], Vec<String>)| {
+            let lanes: Vec<String> = lanes.iter().map(|bits| ranges(bits)).collect();
+            format!(
+                "{}: bits of rbits that were seen to be added, the most significant first, from the lowest lane up: {}",
+                names.join(", "),
+                lanes.join("; ")
+            )
+        };
+        seen.into_iter().map(line).collect()
+    }
+
     /// A line for each device and format, bytes a second beside the share of the copy.
     fn rates(&self, view: &View, out: &mut dyn Write) -> io::Result<()> {
         for device in ["gpu", "cpu"] {
@@ -235,6 +259,28 @@ impl BenchReport {
     }
 }
 
+/// Numbers that follow each other, up or down, as `7 to 0`.
+fn ranges(numbers: &[u32]) -> String {
+    if numbers.is_empty() {
+        return "unclear".to_owned();
+    }
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some((first, last))
+                if last.abs_diff(number) == 1 && (first == last || (*first < *last) == (*last < number)) =>
+            {
+                *last = number;
+            }
+            _ => runs.push((number, number)),
+        }
+    }
+    let run = |(first, last): (u32, u32)| {
+        if first == last { first.to_string() } else { format!("{first} to {last}") }
+    };
+    runs.into_iter().map(run).collect::<Vec<_>>().join(", ")
+}
+
 fn rate_cells(entry: Option<&ThroughputEntry>) -> [String; 2] {
     let share = entry.and_then(|entry| entry.pct_of_copy).map(|share| share.0);
     [entry.map(|entry| entry.gb_per_s.0), share]
@@ -258,25 +304,24 @@ impl ConversionEntry {
         }
         let shown = format!("{}: {} differ, the first of them", self.conversion, count(self.mismatches));
         writeln!(out, "\n{}", view.paint.bold(&shown))?;
-        let mut table = Table::new([
+        let random = self.first.iter().any(|first| first.random.is_some());
+        let heads = [
             ("input", Align::Left),
             ("value", Align::Right),
             ("lane", Align::Left),
             ("beside", Align::Left),
+            ("rbits", Align::Left),
             ("GPU", Align::Right),
             ("expected", Align::Right),
             ("class", Align::Left),
-        ]);
+        ];
+        let mut table = Table::new(heads.into_iter().filter(|(head, _)| random || *head != "rbits"));
         for first in &self.first {
-            table.row([
-                first.input.clone(),
-                brief(first.input_value.0, 14),
-                first.lane.unwrap_or_default().to_owned(),
-                first.beside.clone().unwrap_or_default(),
-                first.gpu.clone(),
-                first.expected.clone(),
-                first.class.to_owned(),
-            ]);
+            let cells = [first.input.clone(), brief(first.input_value.0, 14)].into_iter();
+            let cells = cells
+                .chain([first.lane.unwrap_or_default().to_owned(), first.beside.clone().unwrap_or_default()]);
+            let cells = cells.chain(random.then(|| first.random.clone().unwrap_or_default()));
+            table.row(cells.chain([first.gpu.clone(), first.expected.clone(), first.class.to_owned()]));
         }
         write_lines(&table.lines(view.width), view, out)
     }

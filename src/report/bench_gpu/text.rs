@@ -91,14 +91,24 @@ impl BenchReport {
             if index == 0 {
                 writeln!(
                     out,
-                    "\n| conversion | input | value | GPU | expected | class |\n|:--|--:|--:|--:|--:|:--|"
+                    "\n| conversion | input | value | lane | beside | rbits | GPU | expected | class |\n\
+                     |:--|--:|--:|:--|:--|:--|--:|--:|:--|"
                 )?;
             }
             let value = full(first.input_value.0);
+            let or_dash =
+                |text: &Option<String>| text.as_ref().map_or("–".to_owned(), |text| format!("`{text}`"));
             writeln!(
                 out,
-                "| {} | `{}` | {value} | `{}` | `{}` | {} |",
-                entry.conversion, first.input, first.gpu, first.expected, first.class
+                "| {} | `{}` | {value} | {} | {} | {} | `{}` | `{}` | {} |",
+                entry.conversion,
+                first.input,
+                first.lane.unwrap_or("–"),
+                or_dash(&first.beside),
+                or_dash(&first.random),
+                first.gpu,
+                first.expected,
+                first.class
             )?;
         }
         if !self.throughput.is_empty() {
