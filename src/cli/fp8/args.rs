@@ -17,7 +17,8 @@ use crate::scaler::fp8::{
 #[derive(Args)]
 #[command(
     before_help = "Example:\n  amp-inspect fp8 grads.safetensors --recipe current,mxfp8,nvfp4\n  \
-                   amp-inspect fp8 run/ --recipe delayed --history 16 --save out.png",
+                   amp-inspect fp8 run/ --recipe delayed --history 16 --save out.png\n  \
+                   amp-inspect fp8 amax.csv --recipe delayed --role activation",
     after_help = DEFINITIONS
 )]
 pub(in crate::cli) struct Fp8Args {
@@ -84,7 +85,9 @@ Definitions:
   frozen      an Inf or NaN in the history keeps the delayed scale as it is
 
 Blocks at the end of a row or column are smaller. A scalar and a tensor of one dimension are one row.
-A series is the same tensor in files of several steps; the recorded steps are taken for consecutive ones.
+A series is the same tensor in files of several steps; the recorded steps are taken for consecutive ones. Traces
+(.csv, .tsv, .jsonl, TensorBoard) with a column amax:NAME a tensor are enough for delayed scaling; they are taken
+for those of gradients.
 
 Exit code: 0 done, 2 wrong usage or something that could not be read.";
 

@@ -10,8 +10,10 @@ use crate::report::picture::{Anchor, Colour, Picture};
 
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 980.0;
-/// Foot of the panel of scales, and of the two below it.
+/// Foot of the panel of scales, and where there is nothing below it.
 const BOTTOM: f64 = 470.0;
+const ALONE: f64 = 740.0;
+/// The two below it, from top to foot.
 const PANELS: [(f64, f64); 2] = [(530.0, 610.0), (664.0, 744.0)];
 
 /// A series of steps under one recipe.
@@ -55,7 +57,8 @@ pub(super) fn picture(report: &Fp8Report, found: &Found<'_>) -> Picture {
     let logs: Vec<f64> = steps.iter().flat_map(|(_, cell)| [used(cell), wanted(cell)]).flatten().collect();
     let low = logs.iter().fold(f64::INFINITY, |low, &log| low.min(log)).floor().min(0.0) - 1.0;
     let high = logs.iter().fold(f64::NEG_INFINITY, |high, &log| high.max(log)).ceil().max(low + 4.0) + 1.0;
-    let y = |log: f64| BOTTOM - (BOTTOM - TOP) * (log - low) / (high - low);
+    let bottom = if report.has_magnitudes_only() { ALONE } else { BOTTOM };
+    let y = |log: f64| bottom - (bottom - TOP) * (log - low) / (high - low);
     let pitch =
         [1, 2, 4, 8, 16, 32].into_iter().find(|&pitch| (high - low) / f64::from(pitch) <= 12.0).unwrap_or(64);
     let first = (low as i32).div_euclid(pitch) + 1;
@@ -70,7 +73,7 @@ pub(super) fn picture(report: &Fp8Report, found: &Found<'_>) -> Picture {
     for (position, (_, cell)) in steps.iter().enumerate() {
         let (from, to) = (x(position as f64), x((position + 1) as f64));
         let (Some(used), Some(wanted)) = (used(cell), wanted(cell)) else {
-            picture.rect((from, TOP), (to - from, BOTTOM - TOP), Colour(238, 238, 238));
+            picture.rect((from, TOP), (to - from, bottom - TOP), Colour(238, 238, 238));
             continue;
         };
         let saturates = cell.events.iter().any(|event| event.event == "saturates");
@@ -81,9 +84,22 @@ pub(super) fn picture(report: &Fp8Report, found: &Found<'_>) -> Picture {
         line.extend([(from, y(used)), (to, y(used))]);
     }
     picture.line(&line, 2.5, BLUE);
-    steps_axis(&mut picture, steps, BOTTOM, &x);
+    steps_axis(&mut picture, steps, bottom, &x);
     legend(&mut picture, recipe);
+    if !report.has_magnitudes_only() {
+        panels(&mut picture, steps, &x);
+    }
+    let options = &report.options;
+    let note = format!(
+        "amax_history_len {}, margin {}, amax_compute_algo {}; the first step has scale 1",
+        options.history, options.margin, options.amax_algo
+    );
+    picture.text((MARGIN, f64::from(HEIGHT) - 18.0), &note, NOTE.coloured(AXIS));
+    picture
+}
 
+/// What it costs at each step.
+fn panels(picture: &mut Picture, steps: &[(&TensorRow, &Cell)], x: &impl Fn(f64) -> f64) {
     let saturated = |cell: &Cell| cell.saturated.unwrap_or(0) as f64;
     let underflow = |cell: &Cell| cell.underflow_pct.map_or(0.0, |share| share.0);
     let sqnr = |cell: &Cell| cell.sqnr_db.map_or(0.0, |sqnr| sqnr.0.clamp(0.0, 100.0));
@@ -113,13 +129,6 @@ pub(super) fn picture(report: &Fp8Report, found: &Found<'_>) -> Picture {
             picture.rect((from + 0.1 * (to - from), foot - height), (0.8 * (to - from), height), colour);
         }
     }
-    let options = &report.options;
-    let note = format!(
-        "amax_history_len {}, margin {}, amax_compute_algo {}; the first step has scale 1",
-        options.history, options.margin, options.amax_algo
-    );
-    picture.text((MARGIN, f64::from(HEIGHT) - 18.0), &note, NOTE.coloured(AXIS));
-    picture
 }
 
 fn steps_axis(picture: &mut Picture, steps: &[(&TensorRow, &Cell)], foot: f64, x: &impl Fn(f64) -> f64) {
