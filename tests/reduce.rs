@@ -12,8 +12,9 @@ use amp_inspect::source::open;
 use amp_inspect::stats::{AccumulateTogether as _, Merge as _};
 use amp_inspect::tensor::{Chunk, Decoder, TensorInfo};
 use amp_inspect::training::Stored;
+use amp_inspect::training::reduce::exact::ExactSum;
 use amp_inspect::training::reduce::order::{ALGORITHMS, Token};
-use amp_inspect::training::reduce::sum::{Adder, ExactSum};
+use amp_inspect::training::reduce::sum::Adder;
 use amp_inspect::training::reduce::{
     Accumulate, Algorithm, Case, Divide, ErrorTally, ReduceAccumulator, ReducePlan, TensorReductions,
     WorldAccumulator, drawn_rank,

@@ -2,6 +2,7 @@
 
 use super::order::Algorithm;
 use crate::training::Stored;
+use crate::training::stored::Range;
 
 /// What partial sums are kept in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +101,34 @@ impl Case {
     pub fn contributes_as(&self, other: &Self) -> bool {
         let param = |case: &Self| case.param.map(|stored| stored.format);
         self.wire.format == other.wire.format && self.divide == other.divide && param(self) == param(other)
+    }
+
+    /// Whether the same is added in the same order as in `other`, but for when it is divided.
+    pub fn adds_as(&self, other: &Self) -> bool {
+        let divide = self.divide;
+        self.contributes_as(&Self { divide, ..*other })
+            && self.algorithm == other.algorithm
+            && self.accumulate == other.accumulate
+    }
+
+    /// What is known of all that is rounded, for gradients of `ranks` ranks that are zero or of a magnitude from `low`
+    /// to `high`.
+    ///
+    /// In the range of normal numbers it makes no difference when sums are divided by powers of two: all numbers on
+    /// the way are so many times larger or smaller. They are multiples of the smallest number of the format, even when
+    /// they are divided, as gradients are and with them their sums; so sums below the normal numbers are exact.
+    pub(in crate::training) fn range(&self, ranks: usize, low: f64, high: f64) -> Range {
+        let is_power = |x: f32| x.to_bits() << 9 == 0;
+        let (before, after) = self.divide.factors(ranks);
+        let most = f64::from(before.max(before * after).max(1.0));
+        let least = f64::from(before.min(1.0));
+        let is_finite = self.param.is_none() && self.wire.holds(2.0 * high * ranks as f64 / least);
+        let is_normal = low >= 2.0 * most * self.wire.format.min_normal();
+        match is_finite {
+            true if is_normal && is_power(before) && is_power(after) => Range::Normal,
+            true => Range::Finite,
+            false => Range::Any,
+        }
     }
 
     /// Bytes that the busiest rank sends for each element. A partial sum in float32 takes 4 on the wire.
