@@ -124,9 +124,9 @@ impl Stored {
         self.random_bits
     }
 
-    /// Whether a number of magnitude up to `x` is rounded to a number that the format has.
-    pub(super) fn holds(&self, x: f64) -> bool {
-        x <= f64::from(self.limit)
+    /// The largest magnitude that is rounded to a number that the format has.
+    pub(super) fn limit(&self) -> f64 {
+        self.limit.into()
     }
 
     /// `x` rounded to the nearest number, ties to even; a NaN stays one.

@@ -1,6 +1,6 @@
 //! All elements of a tensor's gradients on all ranks, piece by piece.
 
-use super::case::Case;
+use super::case::{Case, Limits};
 use super::exact::Means;
 use super::order::Token;
 use super::sum::Adder;
@@ -38,6 +38,26 @@ impl TensorReductions {
     }
 }
 
+/// What a case has in common with those before it.
+struct Relation {
+    /// The first case whose ranks send the same.
+    contributes_as: usize,
+    /// The first other case that adds the same in the same order, but for when it is divided.
+    twin: Option<usize>,
+    limits: Limits,
+}
+
+impl Relation {
+    fn of(cases: &[Case], number: usize, ranks: usize) -> Self {
+        let (before, case) = (&cases[..number], &cases[number]);
+        Self {
+            contributes_as: before.iter().position(|other| case.contributes_as(other)).unwrap_or(number),
+            twin: before.iter().position(|other| case.adds_as(other)),
+            limits: case.limits(ranks),
+        }
+    }
+}
+
 /// Adds up the errors of each case.
 pub struct ReduceAccumulator<'a> {
     cases: &'a [Case],
@@ -51,6 +71,8 @@ pub struct ReduceAccumulator<'a> {
     adder: Adder,
     exact: Means,
     narrowed: Vec<Vec<f32>>,
+    /// For each case.
+    relations: Vec<Relation>,
     /// For each case the order of the chunk it was last in.
     orders: Vec<Option<(usize, Vec<Token>)>>,
 }
@@ -73,6 +95,7 @@ impl<'a> ReduceAccumulator<'a> {
             adder: Adder::default(),
             exact: Means::default(),
             narrowed: Vec::new(),
+            relations: Vec::new(),
             orders: vec![None; cases.len()],
         }
     }
@@ -104,15 +127,15 @@ impl<'a> ReduceAccumulator<'a> {
         self.exact.take(level, inputs, extremes);
         let scale = f64::from(self.scale.abs());
         let (low, high) = (scale * f64::from(extremes.amin()), scale * f64::from(extremes.amax()));
-        let mut found: Vec<(ErrorTally, Range)> = Vec::with_capacity(self.cases.len());
-        let (mut contributed, mut lost) = (None, 0);
-        for (number, case) in self.cases.iter().enumerate() {
-            let range = case.range(ranks, low, high);
+        let mut found: Vec<ErrorTally> = Vec::with_capacity(self.cases.len());
+        let (mut contributed, mut lost) = (usize::MAX, 0);
+        for (number, (case, relation)) in self.cases.iter().zip(&self.relations).enumerate() {
+            let range = relation.limits.range(low, high);
             // In this range it is the same when sums are divided.
-            let twin = found.iter().zip(self.cases).position(|((_, known), other)| {
-                range == Range::Normal && *known == range && case.adds_as(other)
-            });
-            if let Some(twin) = twin {
+            if let Some(twin) = relation.twin
+                && range == Range::Normal
+                && self.relations[twin].limits.range(low, high) == range
+            {
                 found.push(found[twin]);
                 continue;
             }
@@ -121,15 +144,14 @@ impl<'a> ReduceAccumulator<'a> {
                 Some((known, order)) if *known == chunk => order,
                 slot => &mut slot.insert((chunk, case.algorithm.order(ranks, chunk))).1,
             };
-            if contributed.is_none_or(|last: &Case| !case.contributes_as(last)) {
-                contributed = Some(case);
+            if contributed != relation.contributes_as {
+                contributed = relation.contributes_as;
                 lost = self.adder.contribute_in(range, level, case, ranks, self.scale, inputs);
             }
             let computed = self.adder.mean(level, case, ranks, order, |rank| rank);
-            let tally = ErrorTally { lost, ..ErrorTally::of_piece(level, computed, &self.exact, self.scale) };
-            found.push((tally, range));
+            found.push(ErrorTally { lost, ..ErrorTally::of_piece(level, computed, &self.exact, self.scale) });
         }
-        self.out.cases.iter_mut().zip(&found).for_each(|(sum, (tally, _))| sum.merge(tally));
+        self.out.cases.iter_mut().zip(&found).for_each(|(sum, tally)| sum.merge(tally));
     }
 }
 
@@ -161,6 +183,10 @@ impl AccumulateTogether for ReduceAccumulator<'_> {
                 Chunk::F64(_) => narrow,
             })
             .collect();
+        if self.relations.is_empty() {
+            let relation = |number| Relation::of(self.cases, number, inputs.len());
+            self.relations = (0..self.cases.len()).map(relation).collect();
+        }
         let length = inputs.first().map_or(0, |values| values.len());
         let mut at = 0;
         while at < length {

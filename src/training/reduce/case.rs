@@ -81,6 +81,30 @@ impl Divide {
     }
 }
 
+/// Magnitudes of gradients within which something is known of all that is rounded on the way to their mean.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Up to this one all are finite numbers.
+    finite: f64,
+    /// From this one on, and finite, all are normal numbers, or exact.
+    ///
+    /// There it makes no difference when sums are divided by powers of two: all numbers on the way are so many times
+    /// larger or smaller. They are multiples of the smallest number of the format, even when they are divided, as
+    /// gradients are and with them their sums; so sums below the normal numbers are exact.
+    normal: f64,
+}
+
+impl Limits {
+    /// What is known if gradients are zero or of a magnitude from `low` to `high`.
+    pub(super) fn range(self, low: f64, high: f64) -> Range {
+        match high <= self.finite {
+            true if low >= self.normal => Range::Normal,
+            true => Range::Finite,
+            false => Range::Any,
+        }
+    }
+}
+
 /// One way of reducing gradients.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
@@ -111,23 +135,18 @@ impl Case {
             && self.accumulate == other.accumulate
     }
 
-    /// What is known of all that is rounded, for gradients of `ranks` ranks that are zero or of a magnitude from `low`
-    /// to `high`.
-    ///
-    /// In the range of normal numbers it makes no difference when sums are divided by powers of two: all numbers on
-    /// the way are so many times larger or smaller. They are multiples of the smallest number of the format, even when
-    /// they are divided, as gradients are and with them their sums; so sums below the normal numbers are exact.
-    pub(in crate::training) fn range(&self, ranks: usize, low: f64, high: f64) -> Range {
+    /// Within which magnitudes of the gradients of `ranks` ranks something is known of all that is rounded.
+    pub(super) fn limits(&self, ranks: usize) -> Limits {
         let is_power = |x: f32| x.to_bits() << 9 == 0;
         let (before, after) = self.divide.factors(ranks);
         let most = f64::from(before.max(before * after).max(1.0));
         let least = f64::from(before.min(1.0));
-        let is_finite = self.param.is_none() && self.wire.holds(2.0 * high * ranks as f64 / least);
-        let is_normal = low >= 2.0 * most * self.wire.format.min_normal();
-        match is_finite {
-            true if is_normal && is_power(before) && is_power(after) => Range::Normal,
-            true => Range::Finite,
-            false => Range::Any,
+        // Rounding does not double or halve what it rounds to a normal number.
+        let only_scales = is_power(before) && is_power(after);
+        let normal = 2.0 * most * self.wire.format.min_normal();
+        Limits {
+            finite: if self.param.is_none() { self.wire.limit() / (2.0 * ranks as f64 / least) } else { -1.0 },
+            normal: if only_scales { normal } else { f64::INFINITY },
         }
     }
 

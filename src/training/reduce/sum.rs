@@ -43,7 +43,7 @@ impl Adder {
         self.contribute_in(Range::Any, level, case, ranks, scale, inputs)
     }
 
-    /// The same where the [range](Case::range) is known.
+    /// The same where something is known of all that is rounded.
     pub(super) fn contribute_in(
         &mut self,
         range: Range,
@@ -96,11 +96,10 @@ impl Adder {
                 Token::Add => self.add(level, case),
             }
         }
-        self.result.clear();
         match self.stack.pop() {
             Some(Operand::Sum(sum)) => self.spare.push(std::mem::replace(&mut self.result, sum)),
-            Some(Operand::Rank(rank)) => self.result.extend_from_slice(&self.contributions[rank]),
-            None => {}
+            Some(Operand::Rank(rank)) => self.result.clone_from(&self.contributions[rank]),
+            None => self.result.clear(),
         }
         let (_, after) = case.divide.factors(ranks);
         // Sums in the format are rounded already.
@@ -127,11 +126,11 @@ impl Adder {
             Accumulate::Same => run_rounding(level, &case.wire, self.range, add),
             Accumulate::Float32 => run_unrounded(level, add),
         }
-        let sums = [first, second].into_iter().filter_map(|operand| match operand {
-            Operand::Rank(_) => None,
-            Operand::Sum(sum) => Some(sum),
-        });
-        spare.extend(sums);
+        for operand in [first, second] {
+            if let Operand::Sum(free) = operand {
+                spare.push(free);
+            }
+        }
         stack.push(Operand::Sum(sum));
     }
 }
