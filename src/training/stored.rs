@@ -95,7 +95,7 @@ impl Stored {
                     if dropped == 0 { ALL } else { TRUNCATED }
                 }
                 _ if dropped < 2 || format.emax() + dropped as i32 > 125 => ANY,
-                _ if draws_per_unit > 30 || draws_per_unit - format.emin() > 126 => ANY,
+                _ if draws_per_unit > 23 || draws_per_unit - format.emin() > 126 => ANY,
                 _ => NARROW,
             };
         Ok(Self {
@@ -187,9 +187,12 @@ impl Stored {
     /// The magnitude of a number below the smallest normal one, in draws of the smallest subnormal.
     #[inline(always)]
     fn in_draws(&self, magnitude: u32) -> i32 {
-        let below = magnitude.min(self.nearest.min_normal);
+        /// A number whose last place is 1: a sum with an integer below it has that in its last bits.
+        const ONES: f32 = (1 << 23) as f32;
+        let below = f32::from_bits(magnitude.min(self.nearest.min_normal));
         // Exact: a product with a power of two.
-        (f32::from_bits(below) * (self.per_unit * self.draws)) as i32
+        let draws = (below * (self.per_unit * self.draws)).floor();
+        ((draws + ONES).to_bits() - ONES.to_bits()) as i32
     }
 
     /// The opposite, without what is less than a unit.
@@ -259,11 +262,11 @@ impl Stored {
                 let draws = self.in_draws(magnitude);
                 let small = self.from_draws(draws);
                 let part_of_small = (draws as u32 & self.random_mask) as f32 * self.per_draw;
-                let (low, high, up) = if magnitude >= self.nearest.min_normal {
-                    (f32::from_bits(below), f32::from_bits(below.wrapping_add(self.mask + 1)), part(bits))
-                } else {
-                    (small, small + self.unit, part_of_small)
-                };
+                let above = f32::from_bits(below.wrapping_add(self.mask + 1));
+                let normal = magnitude >= self.nearest.min_normal;
+                let low = if normal { f32::from_bits(below) } else { small };
+                let high = if normal { above } else { small + self.unit };
+                let up = if normal { part(bits) } else { part_of_small };
                 (self.bounded(low).copysign(x), self.bounded(high).copysign(x), up)
             }
             _ => {

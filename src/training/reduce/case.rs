@@ -145,7 +145,11 @@ impl Case {
         let only_scales = is_power(before) && is_power(after);
         let normal = 2.0 * most * self.wire.format.min_normal();
         Limits {
-            finite: if self.param.is_none() { self.wire.limit() / (2.0 * ranks as f64 / least) } else { -1.0 },
+            finite: if self.param.is_none() {
+                self.wire.limit() / (2.0 * ranks as f64 / least)
+            } else {
+                -1.0
+            },
             normal: if only_scales { normal } else { f64::INFINITY },
         }
     }

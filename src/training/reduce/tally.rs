@@ -102,15 +102,13 @@ struct CompareFinite<'a> {
     per_scale: f64,
 }
 
-impl Kernel for CompareFinite<'_> {
-    type Out = FoundFinite;
-
+impl CompareFinite<'_> {
     #[inline(always)]
-    fn run(self) -> FoundFinite {
+    fn each(self, unscale: impl Fn(f64) -> f64) -> FoundFinite {
         let zeros = self.computed.iter().map(|y| u32::from(*y == 0.0)).sum();
         let (mut errors, mut largest) = ([0.0_f64; LANES], [0.0_f64; LANES]);
         let mut one = |lane: usize, computed: f32, exact: f64| {
-            let error = (f64::from(computed) * self.per_scale - exact).abs();
+            let error = (unscale(computed.into()) - exact).abs();
             errors[lane] += error * error;
             largest[lane] = if error > largest[lane] { error } else { largest[lane] };
         };
@@ -129,6 +127,16 @@ impl Kernel for CompareFinite<'_> {
             error_squares: errors.iter().sum(),
             max_error: largest.iter().copied().fold(0.0, f64::max),
         }
+    }
+}
+
+impl Kernel for CompareFinite<'_> {
+    type Out = FoundFinite;
+
+    #[inline(always)]
+    fn run(self) -> FoundFinite {
+        let per_scale = self.per_scale;
+        if per_scale == 1.0 { self.each(|mean| mean) } else { self.each(|mean| mean * per_scale) }
     }
 }
 
