@@ -1,4 +1,4 @@
-//! The largest magnitude of a slice and whether all of it is finite, in one pass.
+//! The largest and smallest magnitude of a slice and whether all of it is finite, in one pass.
 
 use crate::cast::fast::{Kernel, Level, run};
 
@@ -52,7 +52,7 @@ impl Extremes {
         if self.largest == 0 { 0 } else { binade(self.largest) + 1 - binade(self.smallest + 1) }
     }
 
-    /// Smallest magnitude but zero; NaN if there are only zeros.
+    /// Smallest magnitude but zero; 0 if there are only zeros.
     pub(super) fn amin(self) -> f32 {
         f32::from_bits(self.smallest.wrapping_add(1))
     }

@@ -12,15 +12,15 @@ use crate::format::{FormatSpec, pow2};
 /// How the numbers of a format lie among those of float32, least work first.
 mod kind {
     /// They are those of float32: nothing is rounded.
-    pub(in crate::training) const ALL: u8 = 0;
+    pub(super) const ALL: u8 = 0;
     /// They are those of float32 whose last bits are 0, as in bfloat16, and Inf comes after the largest.
-    pub(in crate::training) const TRUNCATED: u8 = 1;
+    pub(super) const TRUNCATED: u8 = 1;
     /// Their range is smaller than that of float32, as in float16.
-    pub(in crate::training) const NARROW: u8 = 2;
+    pub(super) const NARROW: u8 = 2;
     /// The same, and all that is rounded is in that range.
-    pub(in crate::training) const IN_RANGE: u8 = 3;
+    pub(super) const IN_RANGE: u8 = 3;
     /// Anything else, such as more random bits than are dropped.
-    pub(in crate::training) const ANY: u8 = 4;
+    pub(super) const ANY: u8 = 4;
 }
 use kind::{ALL, ANY, IN_RANGE, NARROW, TRUNCATED};
 
