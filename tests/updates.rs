@@ -248,9 +248,9 @@ fn the_median_ratio_is_found() {
 fn add_change(tally: &mut Tally, applied: f64, wanted: f64, probability: f64) {
     let error = applied - wanted;
     if wanted != 0.0 {
-        let moved_wrongly = applied != 0.0 && !(error.abs() <= 0.5 * wanted.abs());
+        let near = error.abs() <= 0.5 * wanted.abs();
         tally.unmoved += if applied == 0.0 { probability } else { 0.0 };
-        tally.off += if moved_wrongly { probability } else { 0.0 };
+        tally.off += if applied == 0.0 || near { 0.0 } else { probability };
         tally.relative_errors += probability * (error.abs() / wanted.abs());
     }
     tally.applied_squares += probability * (applied * applied);

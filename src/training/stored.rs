@@ -197,7 +197,7 @@ impl Stored {
 
     /// The opposite, without what is less than a unit.
     #[inline(always)]
-    fn from_draws(&self, draws: i32) -> f32 {
+    fn of_draws(&self, draws: i32) -> f32 {
         (draws >> self.random_bits) as f32 * self.unit
     }
 
@@ -222,7 +222,7 @@ impl Stored {
             TRUNCATED => carried(bits),
             NARROW => {
                 let magnitude = bits & MAGNITUDE;
-                let small = self.from_draws(self.in_draws(magnitude) + random as i32);
+                let small = self.of_draws(self.in_draws(magnitude) + random as i32);
                 let normal = magnitude >= self.nearest.min_normal;
                 self.bounded(if normal { carried(magnitude) } else { small }).copysign(x)
             }
@@ -260,7 +260,7 @@ impl Stored {
                 let magnitude = bits & MAGNITUDE;
                 let below = magnitude & !self.mask;
                 let draws = self.in_draws(magnitude);
-                let small = self.from_draws(draws);
+                let small = self.of_draws(draws);
                 let part_of_small = (draws as u32 & self.random_mask) as f32 * self.per_draw;
                 let above = f32::from_bits(below.wrapping_add(self.mask + 1));
                 let normal = magnitude >= self.nearest.min_normal;

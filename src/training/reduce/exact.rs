@@ -134,9 +134,7 @@ impl Kernel for Describe<'_> {
         };
         let (means, rest) = self.mean.as_chunks::<LANES>();
         for mean in means {
-            for lane in 0..LANES {
-                one(lane, mean[lane]);
-            }
+            mean.iter().enumerate().for_each(|(lane, mean)| one(lane, *mean));
         }
         rest.iter().enumerate().for_each(|(lane, mean)| one(lane, *mean));
         (nonzero.iter().sum(), squares.iter().sum())

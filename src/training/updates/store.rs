@@ -114,7 +114,7 @@ impl Kept {
         let now = self.now.as_mut_slice();
         match self.way {
             Way::Nearest => {
-                run_rounding(level, stored, Range::Any, Round { stored, values: stepped, out: now })
+                run_rounding(level, stored, Range::Any, Round { stored, values: stepped, out: now });
             }
             Way::Stochastic => {
                 let draw = RoundStochastically { stored, values: stepped, random, out: now };

@@ -274,14 +274,14 @@ impl<const KIND: u8> Kernel for Changes<'_, KIND> {
                 error_squares[lane] += probability * (error * error);
                 relative_errors[lane] += probability * (error.abs() * inverse[lane]);
                 let is_unmoved = (applied == 0.0) & (inverse[lane] > 0.0);
-                // An error that is NaN is far.
-                let is_far = !(error.abs() <= half[lane]);
+                // An error that is NaN is not near.
+                let is_near = error.abs() <= half[lane];
                 if KIND == LIKELY || KIND == UNLIKELY {
                     unmoved_mean[lane] += if is_unmoved { probability } else { 0.0 };
-                    far_mean[lane] += if is_far { probability } else { 0.0 };
+                    far_mean[lane] += if is_near { 0.0 } else { probability };
                 } else {
                     unmoved[lane] += u64::from(is_unmoved);
-                    far[lane] += u64::from(is_far);
+                    far[lane] += u64::from(!is_near);
                 }
             }
         }
