@@ -1,6 +1,7 @@
 //! What is rounded when: one way of reducing gradients.
 
 use super::order::Algorithm;
+use crate::format::pow2;
 use crate::training::Stored;
 use crate::training::stored::Range;
 
@@ -141,15 +142,14 @@ impl Case {
         let (before, after) = self.divide.factors(ranks);
         let most = f64::from(before.max(before * after).max(1.0));
         let least = f64::from(before.min(1.0));
-        // Rounding does not double or halve what it rounds to a normal number.
+        // A cast and a division may each double a magnitude, where it becomes the smallest number. A sum gains up to
+        // half of its last place; it is exact below the normal numbers.
+        let gain = 1.0 + pow2(-(self.wire.format.precision as i32));
+        let largest = 4.0 * ranks as f64 / least * gain.powf(ranks as f64);
         let only_scales = is_power(before) && is_power(after);
         let normal = 2.0 * most * self.wire.format.min_normal();
         Limits {
-            finite: if self.param.is_none() {
-                self.wire.limit() / (2.0 * ranks as f64 / least)
-            } else {
-                -1.0
-            },
+            finite: if self.param.is_none() { self.wire.limit() / largest } else { -1.0 },
             normal: if only_scales { normal } else { f64::INFINITY },
         }
     }

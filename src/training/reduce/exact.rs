@@ -127,16 +127,13 @@ impl Kernel for Describe<'_> {
 
     #[inline(always)]
     fn run(self) -> (u64, f64) {
-        let (mut squares, mut nonzero) = ([0.0; LANES], [0_u64; LANES]);
-        let mut one = |lane: usize, mean: f64| {
-            squares[lane] += mean * mean;
-            nonzero[lane] += u64::from(mean != 0.0);
-        };
+        let nonzero = self.mean.iter().map(|mean| u64::from(*mean != 0.0)).sum();
+        let mut squares = [0.0; LANES];
         let (means, rest) = self.mean.as_chunks::<LANES>();
-        for mean in means {
-            mean.iter().enumerate().for_each(|(lane, mean)| one(lane, *mean));
+        for means in means {
+            squares.iter_mut().zip(means).for_each(|(square, mean)| *square += mean * mean);
         }
-        rest.iter().enumerate().for_each(|(lane, mean)| one(lane, *mean));
-        (nonzero.iter().sum(), squares.iter().sum())
+        squares.iter_mut().zip(rest).for_each(|(square, mean)| *square += mean * mean);
+        (nonzero, squares.iter().sum())
     }
 }

@@ -61,7 +61,7 @@ impl Adder {
         let mut lost = 0;
         for (gradients, out) in inputs.iter().zip(contributions) {
             out.resize(gradients.len(), 0.0);
-            if range == Range::Normal {
+            if range == Range::Normal && (scale / before).is_normal() {
                 // What is divided is a number of the format still.
                 let scale = scale / before;
                 run_rounding(level, &wire, range, Make { stored: &wire, scale, gradients, made: out });
