@@ -12,13 +12,16 @@ use amp_inspect::source::open;
 use amp_inspect::stats::{AccumulateTogether as _, Merge as _};
 use amp_inspect::tensor::{Chunk, Decoder, TensorInfo};
 use amp_inspect::training::Stored;
+use amp_inspect::training::reduce::exact::ExactSum;
 use amp_inspect::training::reduce::order::{ALGORITHMS, Token};
-use amp_inspect::training::reduce::sum::{Adder, ExactSum};
+use amp_inspect::training::reduce::sum::Adder;
 use amp_inspect::training::reduce::{
     Accumulate, Algorithm, Case, Divide, ErrorTally, ReduceAccumulator, ReducePlan, TensorReductions,
     WorldAccumulator, drawn_rank,
 };
-use common::{Random, amp_inspect, amp_inspect_at, printed, refused, row, testdata, write_safetensors};
+use common::{
+    Random, amp_inspect, amp_inspect_at, amp_inspect_with, printed, refused, row, testdata, write_safetensors,
+};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
@@ -299,6 +302,79 @@ fn pieces_are_put_together() {
     }
 }
 
+/// What becomes of each element alone, of chunks that are equally long.
+fn one_by_one(case: &Case, ranks: &[&[f32]], scale: f32) -> ErrorTally {
+    let level = Level::best();
+    let length = ranks[0].len();
+    let chunk_length = length.div_ceil(case.algorithm.chunks(ranks.len()));
+    let (mut adder, mut exact, mut mean) = (Adder::default(), ExactSum::default(), Vec::new());
+    let mut tally = ErrorTally { elements: length as u64, ..ErrorTally::default() };
+    for index in 0..length {
+        let own: Vec<&[f32]> = ranks.iter().map(|values| &values[index..=index]).collect();
+        tally.lost += adder.contribute(level, case, ranks.len(), scale, &own);
+        let order = case.algorithm.order(ranks.len(), index / chunk_length);
+        let computed = adder.mean(level, case, ranks.len(), &order, |rank| rank)[0];
+        exact.clear(1);
+        own.iter().for_each(|values| exact.add(level, 1.0, values));
+        exact.mean(ranks.len(), &mut mean);
+        let nonzero = mean[0] != 0.0;
+        tally.nonzero += u64::from(nonzero);
+        tally.flushed += u64::from(nonzero && computed == 0.0);
+        if !computed.is_finite() {
+            tally.overflow += 1;
+            continue;
+        }
+        let error = (f64::from(computed) * (1.0 / f64::from(scale)) - mean[0]).abs();
+        tally.squares += mean[0] * mean[0];
+        tally.error_squares += error * error;
+        tally.max_error = tally.max_error.max(error);
+    }
+    tally
+}
+
+/// Of gradients that stay normal numbers divisions by powers of two are not computed apart, and where none overflows
+/// none is looked for. It must not be seen.
+#[test]
+fn every_range_of_gradients_gives_what_one_element_gives() {
+    let mut random = Random(8);
+    let algorithms: Vec<Algorithm> = ALGORITHMS.iter().map(|(_, algorithm, _)| *algorithm).collect();
+    let divisions = [Divide::Before, Divide::Split, Divide::After, Divide::By(0.25), Divide::By(3.0)];
+    for name in ["float32", "tf32", "bfloat16", "float16", "e5m2", "e4m3fn", "e3m2fn", "e2m1fn"] {
+        let accumulations = [Accumulate::Same, Accumulate::Float32];
+        let plan = ReducePlan::new(&[row(name)], &algorithms, &accumulations, &divisions, None).unwrap();
+        for exponents in
+            [-4..=-1, -1..=0, -12..=-2, -18..=1, 2..=6, 11..=15, -149..=-120, -60..=60, 120..=127]
+        {
+            for (ranks, scale) in [(2, 1.0), (3, 1.0), (4, 1.0), (4, 64.0), (5, 0.3), (16, 1.0), (4, 1.5e-38)]
+            {
+                let mut rank = || -> Vec<f32> {
+                    let number = |random: &mut Random| random.number(exponents.clone()) as f32;
+                    (0..83).map(|index| if index % 9 == 4 { 0.0 } else { number(&mut random) }).collect()
+                };
+                let values: Vec<Vec<f32>> = (0..ranks).map(|_| rank()).collect();
+                let values: Vec<&[f32]> = values.iter().map(Vec::as_slice).collect();
+                let found = reductions(plan.cases(), &values, scale);
+                for (case, ours) in plan.cases().iter().zip(&found.cases) {
+                    let one = one_by_one(case, &values, scale);
+                    let what = format!(
+                        "{name} {exponents:?} {ranks} {scale} {:?} {:?}",
+                        case.algorithm, case.divide
+                    );
+                    let exact = |tally: &ErrorTally| {
+                        let ErrorTally { elements, nonzero, overflow, flushed, lost, max_error, .. } = *tally;
+                        (elements, nonzero, overflow, flushed, lost, max_error)
+                    };
+                    assert_eq!(exact(ours), exact(&one), "{what}");
+                    for (ours, one) in [(ours.squares, one.squares), (ours.error_squares, one.error_squares)]
+                    {
+                        assert!((ours - one).abs() <= 1e-13 * one, "{what}: {ours:e} {one:e}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn as_many_ranks_as_recorded_are_the_recorded_ones() {
     let mut random = Random(6);
@@ -479,6 +555,11 @@ fn every_output_is_there_and_fits() {
     let one = amp_inspect(&[&base[..], &["--threads", "1", "--json"]].concat()).stdout;
     let three = amp_inspect(&[&base[..], &["--threads", "3", "--json"]].concat()).stdout;
     assert!(one == three, "the same bytes for any number of threads");
+    for level in Level::ALL {
+        let at_level =
+            amp_inspect_with(("AMP_INSPECT_SIMD", level.name()), &[&base[..], &["--json"]].concat());
+        assert!(at_level.stdout == one, "the same bytes for {}", level.name());
+    }
     for columns in [80, 100, 200] {
         let printed = printed(amp_inspect_at(columns, &base));
         assert!(printed.lines().all(|line| line.width() <= columns), "{printed}");

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use amp_inspect::cast::fast::Level;
+use amp_inspect::cast::philox::random;
 use amp_inspect::cast::{CastPlan, Overflow, Place, Rounding, round};
 use amp_inspect::format::decode::decode;
 use amp_inspect::format::{FormatSpec, find};
@@ -17,9 +18,11 @@ use amp_inspect::tensor::{ByteOrder, Chunk, Decoder, Dtype, TensorInfo};
 use amp_inspect::training::Stored;
 use amp_inspect::training::updates::checkpoint::{Checkpoint, canonical};
 use amp_inspect::training::updates::{
-    Rule, Step, TensorUpdates, UpdateAccumulator, UpdatePlan, Way, step as step_of,
+    Rule, Step, Tally, TensorUpdates, UpdateAccumulator, UpdatePlan, Way, step as step_of,
 };
-use common::{Random, amp_inspect, amp_inspect_at, printed, refused, row, testdata, write_safetensors};
+use common::{
+    Random, amp_inspect, amp_inspect_at, amp_inspect_with, printed, refused, row, testdata, write_safetensors,
+};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
@@ -239,6 +242,116 @@ fn the_median_ratio_is_found() {
     let counts: Vec<u64> = found.formats[1].ratios.octaves().into_iter().map(|(_, count)| count).collect();
     assert_eq!(counts, [2, 4, 8, 16, 32, 64, 128, 256, 512, 980]);
     assert_eq!(found.formats[1].ratios.octaves()[0].0, -5);
+}
+
+/// Adds a change of `probability` to a tally, as its fields are defined.
+fn add_change(tally: &mut Tally, applied: f64, wanted: f64, probability: f64) {
+    let error = applied - wanted;
+    if wanted != 0.0 {
+        let near = error.abs() <= 0.5 * wanted.abs();
+        tally.unmoved += if applied == 0.0 { probability } else { 0.0 };
+        tally.off += if applied == 0.0 || near { 0.0 } else { probability };
+        tally.relative_errors += probability * (error.abs() / wanted.abs());
+    }
+    tally.applied_squares += probability * (applied * applied);
+    tally.products += probability * (applied * wanted);
+    tally.error_squares += probability * (error * error);
+}
+
+/// What becomes of each weight alone, in one way, after each of the first `steps` steps.
+fn one_by_one(
+    stored: &Stored,
+    way: Way,
+    step: Step,
+    (steps, seed): (u64, u64),
+    inputs: &[&[f32]],
+) -> Vec<Tally> {
+    let mut tallies = vec![Tally::default(); if way == Way::Expected { 1 } else { steps as usize }];
+    let (decay, largest) = (step.decay(), stored.format.max_finite() as f32);
+    for index in 0..inputs[0].len() {
+        let own: Vec<&[f32]> = inputs.iter().map(|values| &values[index..=index]).collect();
+        let mut increment = [0.0];
+        step.increments(Level::best(), own[0], &own[1..], &mut increment);
+        let ([d], left_out) = (increment, own[0][0].abs() > largest);
+        let (d, start) = if left_out { (0.0, 0.0) } else { (d, stored.round(own[0][0])) };
+        let (mut now, mut lost, mut wanted) = (start, 0.0_f32, 0.0);
+        for (taken, tally) in (0..).zip(&mut tallies) {
+            wanted = f64::from(decay) * wanted + ((f64::from(decay) - 1.0) * f64::from(start) + d);
+            tally.nonzero += u64::from(wanted != 0.0);
+            tally.wanted_squares += wanted * wanted;
+            let stepped = (f64::from(decay * now) + d) as f32;
+            match way {
+                Way::Expected => {
+                    let (low, high, up) = stored.outcomes(stepped);
+                    for (number, probability) in [(low, 1.0 - f64::from(up)), (high, f64::from(up))] {
+                        if probability > 0.0 {
+                            add_change(tally, f64::from(number) - f64::from(start), wanted, probability);
+                        }
+                    }
+                    continue;
+                }
+                Way::Nearest => now = step_of(stored, now, decay, d),
+                Way::Stochastic => {
+                    let place = Place { stream: 5, index: index as u64 };
+                    now = stored.round_stochastically(stepped, random(seed + (taken << 32), place));
+                }
+                Way::Kahan => {
+                    let change = ((f64::from(decay) - 1.0) * f64::from(now) + d) as f32;
+                    let taken = stored.round(lost + change);
+                    let new = stored.round(now + taken);
+                    lost = stored.round(taken + (now - new));
+                    now = new;
+                }
+            }
+            add_change(tally, f64::from(now) - f64::from(start) + f64::from(lost), wanted, 1.0);
+        }
+    }
+    tallies
+}
+
+/// Lanes, pieces and what is shared among ways and formats must not be seen.
+#[test]
+fn every_way_gives_what_one_weight_gives() {
+    let mut random = Random(12);
+    let formats = ["bfloat16", "tf32", "float16", "e5m2", "e4m3fn", "e3m2fn", "e2m1fn"].map(row);
+    let decayed = Step { weight_decay: 30.0, ..adam(true, 0.0, 7.0, false) };
+    for (step, steps) in [(sgd(0.5), 1), (sgd(0.5), 2), (decayed, 1), (decayed, 2)] {
+        for (weights, updates_of) in [(-9..=-1, -16..=-3), (-30..=8, -30..=6), (-149..=-100, -149..=-110)] {
+            let mut number = |exponents: std::ops::RangeInclusive<i32>| random.number(exponents) as f32;
+            let mut values = |exponents: &std::ops::RangeInclusive<i32>| -> Vec<f32> {
+                let value = |index| if index % 11 == 3 { 0.0 } else { number(exponents.clone()) };
+                (0..1100).map(value).collect()
+            };
+            let (w, m, v) = (values(&weights), values(&updates_of), values(&(-3..=3)));
+            let v: Vec<f32> = v.iter().map(|x| x * x).collect();
+            let inputs = if step.rule == Rule::Sgd { vec![&w[..], &m] } else { vec![&w[..], &m, &v] };
+            let seed = 6;
+            let plan = UpdatePlan::new(&formats, steps, seed, None).unwrap();
+            let found = updates(&plan, step, &inputs);
+            for (stored, found) in plan.formats().iter().zip(&found.formats) {
+                for (way, ours) in &found.ways {
+                    let ones = one_by_one(stored, *way, step, (steps, seed), &inputs);
+                    for (ours, one) in ours.iter().zip(&ones) {
+                        let what = format!("{} {way:?} {step:?} {weights:?}", stored.format.name);
+                        assert_eq!(
+                            (ours.nonzero, ours.unmoved, ours.off),
+                            (one.nonzero, one.unmoved, one.off),
+                            "{what}"
+                        );
+                        let near = |ours: f64, one: f64, of: f64| {
+                            assert!((ours - one).abs() <= 1e-12 * of, "{what}: {ours:e} {one:e}");
+                        };
+                        near(ours.wanted_squares, one.wanted_squares, one.wanted_squares);
+                        near(ours.applied_squares, one.applied_squares, one.applied_squares);
+                        near(ours.error_squares, one.error_squares, one.error_squares);
+                        let most = (one.applied_squares * one.wanted_squares).sqrt();
+                        near(ours.products, one.products, most);
+                        near(ours.relative_errors, one.relative_errors, one.relative_errors);
+                    }
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -659,6 +772,11 @@ fn every_output_is_there_and_fits() {
     let one = amp_inspect(&[&base[..], &["--threads", "1", "--json"]].concat()).stdout;
     let three = amp_inspect(&[&base[..], &["--threads", "3", "--json"]].concat()).stdout;
     assert!(one == three, "the same bytes for any number of threads");
+    for level in levels() {
+        let at_level =
+            amp_inspect_with(("AMP_INSPECT_SIMD", level.name()), &[&base[..], &["--json"]].concat());
+        assert!(at_level.stdout == one, "the same bytes for {}", level.name());
+    }
     for columns in [80, 100, 200] {
         let printed = printed(amp_inspect_at(columns, &base));
         assert!(printed.lines().all(|line| line.width() <= columns), "{printed}");

@@ -27,50 +27,38 @@ pub fn random(seed: u64, place: Place) -> u32 {
 }
 
 /// Ten rounds of Philox4x32.
-pub fn philox4x32(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
-    rounds(key, counter.map(|word| [word])).map(|[word]| word)
-}
-
-/// The same of `N` counters at once, word by word.
 #[inline(always)]
-fn rounds<const N: usize>(mut key: [u32; 2], mut counter: [[u32; N]; 4]) -> [[u32; N]; 4] {
+pub fn philox4x32(mut key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
+    let low = |x: u64| x & u64::from(u32::MAX);
+    // In words of 64 bits, of which the lower half counts, as products are.
+    let [mut a, mut b, mut c, mut d] = counter.map(u64::from);
     for _ in 0..10 {
-        let [a, b, c, d] = &mut counter;
-        for lane in 0..N {
-            let first = u64::from(0xd251_1f53_u32) * u64::from(a[lane]);
-            let second = u64::from(0xcd9e_8d57_u32) * u64::from(c[lane]);
-            a[lane] = (second >> 32) as u32 ^ b[lane] ^ key[0];
-            c[lane] = (first >> 32) as u32 ^ d[lane] ^ key[1];
-            (b[lane], d[lane]) = (second as u32, first as u32);
-        }
+        let first = 0xd251_1f53 * low(a);
+        let second = 0xcd9e_8d57 * low(c);
+        (a, b) = ((second >> 32) ^ b ^ u64::from(key[0]), second);
+        (c, d) = ((first >> 32) ^ d ^ u64::from(key[1]), first);
         key = [key[0].wrapping_add(0x9e37_79b9), key[1].wrapping_add(0xbb67_ae85)];
     }
-    counter
+    [a, b, c, d].map(|word| word as u32)
 }
-
-/// Counters that are drawn from at once.
-const LANES: usize = 16;
 
 /// Fills `random` with what [`random`](fn@random) gives for consecutive elements, the first of which has an index
 /// that is a multiple of four.
 #[inline(always)]
 pub fn fill(seed: u64, first: Place, random: &mut [u32]) {
     let halves = |x: u64| [x as u32, (x >> 32) as u32];
-    let [c, d] = halves(first.stream);
-    let mut block = first.index / 4;
-    for random in random.chunks_mut(4 * LANES) {
-        let (mut low, mut high) = ([0; LANES], [0; LANES]);
-        for (lane, (low, high)) in low.iter_mut().zip(&mut high).enumerate() {
-            [*low, *high] = halves(block + lane as u64);
-        }
-        let drawn = rounds(halves(seed), [low, high, [c; LANES], [d; LANES]]);
-        for (lane, four) in random.chunks_mut(4).enumerate() {
-            for (word, x) in drawn.iter().zip(four) {
-                *x = word[lane];
-            }
-        }
-        block += LANES as u64;
+    let ([c, d], key) = (halves(first.stream), halves(seed));
+    let drawn = |counter: u64| {
+        let [a, b] = halves(counter);
+        philox4x32(key, [a, b, c, d])
+    };
+    let block = first.index / 4;
+    let (fours, rest) = random.as_chunks_mut::<4>();
+    for (number, four) in fours.iter_mut().enumerate() {
+        *four = drawn(block + number as u64);
     }
+    let last = drawn(block + fours.len() as u64);
+    rest.iter_mut().zip(last).for_each(|(x, word)| *x = word);
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The largest magnitude of a slice and whether all of it is finite, in one pass.
+//! The largest and smallest magnitude of a slice and whether all of it is finite, in one pass.
 
 use crate::cast::fast::{Kernel, Level, run};
 
@@ -14,9 +14,14 @@ pub(super) struct Extremes {
     largest: u32,
     /// Largest bits, those of negative values being larger than all others.
     signed: u32,
+    /// Smallest magnitude but zero, as bits less one.
+    smallest: u32,
 }
 
 impl Extremes {
+    /// Those of no values.
+    pub(super) const NONE: Self = Self { largest: 0, signed: 0, smallest: u32::MAX };
+
     pub(super) fn of(level: Level, values: &[f32]) -> Self {
         run(level, Scan { values })
     }
@@ -29,6 +34,27 @@ impl Extremes {
     /// Whether a value is negative and not −0.
     pub(super) fn have_negative(self) -> bool {
         self.signed > SIGN
+    }
+
+    /// Those of the values of both.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            largest: self.largest.max(other.largest),
+            signed: self.signed.max(other.signed),
+            smallest: self.smallest.min(other.smallest),
+        }
+    }
+
+    /// Binades from the smallest magnitude but zero to the largest; 0 if there are only zeros.
+    pub(super) fn octaves(self) -> u32 {
+        // Subnormal numbers have the last place of the first binade.
+        let binade = |bits: u32| (bits >> 23).max(1);
+        if self.largest == 0 { 0 } else { binade(self.largest) + 1 - binade(self.smallest + 1) }
+    }
+
+    /// Smallest magnitude but zero; 0 if there are only zeros.
+    pub(super) fn amin(self) -> f32 {
+        f32::from_bits(self.smallest.wrapping_add(1))
     }
 
     /// Largest magnitude.
@@ -46,12 +72,13 @@ impl Kernel for Scan<'_> {
 
     #[inline(always)]
     fn run(self) -> Extremes {
-        let (mut largest, mut signed) = (0, 0);
+        let Extremes { mut largest, mut signed, mut smallest } = Extremes::NONE;
         for x in self.values {
             let bits = x.to_bits();
             largest = largest.max(bits & !SIGN);
             signed = signed.max(bits);
+            smallest = smallest.min((bits & !SIGN).wrapping_sub(1));
         }
-        Extremes { largest, signed }
+        Extremes { largest, signed, smallest }
     }
 }

@@ -92,10 +92,16 @@ pub fn amp_inspect(arguments: &[&str]) -> std::process::Output {
 
 /// The same at another width.
 pub fn amp_inspect_at(columns: usize, arguments: &[&str]) -> std::process::Output {
+    amp_inspect_with(("COLUMNS", &columns.to_string()), arguments)
+}
+
+/// The same with a variable in the environment.
+pub fn amp_inspect_with((name, value): (&str, &str), arguments: &[&str]) -> std::process::Output {
     std::process::Command::new(env!("CARGO_BIN_EXE_amp-inspect"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .args(arguments)
-        .env("COLUMNS", columns.to_string())
+        .env("COLUMNS", "80")
+        .env(name, value)
         .env_remove("NO_COLOR")
         .output()
         .unwrap()

@@ -1,8 +1,9 @@
 //! All elements of a tensor's gradients on all ranks, piece by piece.
 
-use super::case::Case;
+use super::case::{Case, Limits};
+use super::exact::Means;
 use super::order::Token;
-use super::sum::{Adder, ExactSum};
+use super::sum::Adder;
 use super::tally::ErrorTally;
 use super::worlds::Sample;
 use crate::cast::fast::Level;
@@ -10,6 +11,7 @@ use crate::error::Error;
 use crate::stats::{AccumulateTogether, Merge};
 use crate::tensor::Chunk;
 use crate::training::Extremes;
+use crate::training::stored::Range;
 
 /// Elements that all cases are computed for before the next: what is needed of them stays in the first caches.
 const PIECE: usize = 1 << 10;
@@ -36,6 +38,26 @@ impl TensorReductions {
     }
 }
 
+/// What a case has in common with those before it.
+struct Relation {
+    /// The first case whose ranks send the same.
+    contributes_as: usize,
+    /// The first other case that adds the same in the same order, but for when it is divided.
+    twin: Option<usize>,
+    limits: Limits,
+}
+
+impl Relation {
+    fn of(cases: &[Case], number: usize, ranks: usize) -> Self {
+        let (before, case) = (&cases[..number], &cases[number]);
+        Self {
+            contributes_as: before.iter().position(|other| case.contributes_as(other)).unwrap_or(number),
+            twin: before.iter().position(|other| case.adds_as(other)),
+            limits: case.limits(ranks),
+        }
+    }
+}
+
 /// Adds up the errors of each case.
 pub struct ReduceAccumulator<'a> {
     cases: &'a [Case],
@@ -47,9 +69,10 @@ pub struct ReduceAccumulator<'a> {
     level: Level,
     out: TensorReductions,
     adder: Adder,
-    exact: ExactSum,
-    mean: Vec<f64>,
+    exact: Means,
     narrowed: Vec<Vec<f32>>,
+    /// For each case.
+    relations: Vec<Relation>,
     /// For each case the order of the chunk it was last in.
     orders: Vec<Option<(usize, Vec<Token>)>>,
 }
@@ -70,18 +93,20 @@ impl<'a> ReduceAccumulator<'a> {
                 ..TensorReductions::default()
             },
             adder: Adder::default(),
-            exact: ExactSum::default(),
-            mean: Vec::new(),
+            exact: Means::default(),
             narrowed: Vec::new(),
+            relations: Vec::new(),
             orders: vec![None; cases.len()],
         }
     }
 
-    fn check(&mut self, first: u64, inputs: &[&[f32]]) -> bool {
+    /// The extremes of all ranks, if all of them are finite.
+    fn check(&mut self, first: u64, inputs: &[&[f32]]) -> Option<Extremes> {
+        let mut all = Extremes::NONE;
         for (rank, values) in inputs.iter().enumerate() {
             let extremes = Extremes::of(self.level, values);
             if extremes.are_finite() {
-                self.out.amax = self.out.amax.max(extremes.amax());
+                all = all.and(extremes);
                 continue;
             }
             let bad = values.iter().filter(|x| !x.is_finite()).count() as u64;
@@ -92,31 +117,41 @@ impl<'a> ReduceAccumulator<'a> {
                 none => *none = Some((rank, bad, at)),
             }
         }
-        self.out.nonfinite.is_none()
+        self.out.amax = self.out.amax.max(all.amax());
+        self.out.nonfinite.is_none().then_some(all)
     }
 
     /// Elements that lie in one chunk of every case.
-    fn piece(&mut self, first: u64, inputs: &[&[f32]]) {
+    fn piece(&mut self, first: u64, inputs: &[&[f32]], extremes: Extremes) {
         let (ranks, level) = (inputs.len(), self.level);
-        let length = inputs.first().map_or(0, |values| values.len());
-        self.exact.clear(length);
-        inputs.iter().for_each(|values| self.exact.add(level, 1.0, values));
-        self.exact.mean(ranks, &mut self.mean);
-        let mut lost = 0;
-        for (number, case) in self.cases.iter().enumerate() {
+        self.exact.take(level, inputs, extremes);
+        let scale = f64::from(self.scale.abs());
+        let (low, high) = (scale * f64::from(extremes.amin()), scale * f64::from(extremes.amax()));
+        let mut found: Vec<ErrorTally> = Vec::with_capacity(self.cases.len());
+        let (mut contributed, mut lost) = (usize::MAX, 0);
+        for (number, (case, relation)) in self.cases.iter().zip(&self.relations).enumerate() {
+            let range = relation.limits.range(low, high);
+            // In this range it is the same when sums are divided.
+            if let Some(twin) = relation.twin
+                && range == Range::Normal
+                && self.relations[twin].limits.range(low, high) == range
+            {
+                found.push(found[twin]);
+                continue;
+            }
             let chunk = chunk_of(case, self.elements, ranks, first);
             let order = match &mut self.orders[number] {
                 Some((known, order)) if *known == chunk => order,
                 slot => &mut slot.insert((chunk, case.algorithm.order(ranks, chunk))).1,
             };
-            let tally = &mut self.out.cases[number];
-            if number == 0 || !case.contributes_as(&self.cases[number - 1]) {
-                lost = self.adder.contribute(level, case, ranks, self.scale, inputs);
+            if contributed != relation.contributes_as {
+                contributed = relation.contributes_as;
+                lost = self.adder.contribute_in(range, level, case, ranks, self.scale, inputs);
             }
-            tally.lost += lost;
             let computed = self.adder.mean(level, case, ranks, order, |rank| rank);
-            tally.compare(level, computed, &self.mean, self.scale);
+            found.push(ErrorTally { lost, ..ErrorTally::of_piece(level, computed, &self.exact, self.scale) });
         }
+        self.out.cases.iter_mut().zip(&found).for_each(|(sum, tally)| sum.merge(tally));
     }
 }
 
@@ -148,22 +183,28 @@ impl AccumulateTogether for ReduceAccumulator<'_> {
                 Chunk::F64(_) => narrow,
             })
             .collect();
-        if self.check(first, &inputs) {
-            let length = inputs.first().map_or(0, |values| values.len());
-            let mut at = 0;
-            while at < length {
-                let index = first + at as u64;
-                // A piece ends where any case's chunk does.
-                let ends = self.cases.iter().map(|case| {
-                    let long = chunk_length(case, self.elements, inputs.len());
-                    (index / long + 1) * long - index
-                });
-                let room = ends.min().unwrap_or(u64::MAX).min(PIECE as u64) as usize;
-                let end = length.min(at + room);
-                let piece: Vec<&[f32]> = inputs.iter().map(|values| &values[at..end]).collect();
-                self.piece(index, &piece);
-                at = end;
+        if self.relations.is_empty() {
+            let relation = |number| Relation::of(self.cases, number, inputs.len());
+            self.relations = (0..self.cases.len()).map(relation).collect();
+        }
+        let length = inputs.first().map_or(0, |values| values.len());
+        let mut at = 0;
+        while at < length {
+            let index = first + at as u64;
+            // A piece ends where any case's chunk does.
+            let ends = self.cases.iter().map(|case| {
+                let long = chunk_length(case, self.elements, inputs.len());
+                (index / long + 1) * long - index
+            });
+            let room = ends.min().unwrap_or(u64::MAX).min(PIECE as u64) as usize;
+            let end = length.min(at + room);
+            let piece: Vec<&[f32]> = inputs.iter().map(|values| &values[at..end]).collect();
+            if let Some(extremes) = self.check(index, &piece) {
+                self.piece(index, &piece, extremes);
             }
+            at = end;
+        }
+        if self.out.nonfinite.is_none() {
             self.out.sample.take(first, self.stride, &inputs);
         }
         self.narrowed = narrowed;

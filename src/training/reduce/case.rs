@@ -1,7 +1,9 @@
 //! What is rounded when: one way of reducing gradients.
 
 use super::order::Algorithm;
+use crate::format::pow2;
 use crate::training::Stored;
+use crate::training::stored::Range;
 
 /// What partial sums are kept in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,30 @@ impl Divide {
     }
 }
 
+/// Magnitudes of gradients within which something is known of all that is rounded on the way to their mean.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Up to this one all are finite numbers.
+    finite: f64,
+    /// From this one on, and finite, all are normal numbers, or exact.
+    ///
+    /// There it makes no difference when sums are divided by powers of two: all numbers on the way are so many times
+    /// larger or smaller. They are multiples of the smallest number of the format, even when they are divided, as
+    /// gradients are and with them their sums; so sums below the normal numbers are exact.
+    normal: f64,
+}
+
+impl Limits {
+    /// What is known if gradients are zero or of a magnitude from `low` to `high`.
+    pub(super) fn range(self, low: f64, high: f64) -> Range {
+        match high <= self.finite {
+            true if low >= self.normal => Range::Normal,
+            true => Range::Finite,
+            false => Range::Any,
+        }
+    }
+}
+
 /// One way of reducing gradients.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
@@ -100,6 +126,32 @@ impl Case {
     pub fn contributes_as(&self, other: &Self) -> bool {
         let param = |case: &Self| case.param.map(|stored| stored.format);
         self.wire.format == other.wire.format && self.divide == other.divide && param(self) == param(other)
+    }
+
+    /// Whether the same is added in the same order as in `other`, but for when it is divided.
+    pub fn adds_as(&self, other: &Self) -> bool {
+        let divide = self.divide;
+        self.contributes_as(&Self { divide, ..*other })
+            && self.algorithm == other.algorithm
+            && self.accumulate == other.accumulate
+    }
+
+    /// Within which magnitudes of the gradients of `ranks` ranks something is known of all that is rounded.
+    pub(super) fn limits(&self, ranks: usize) -> Limits {
+        let is_power = |x: f32| x.to_bits() << 9 == 0;
+        let (before, after) = self.divide.factors(ranks);
+        let most = f64::from(before.max(before * after).max(1.0));
+        let least = f64::from(before.min(1.0));
+        // A cast and a division may each double a magnitude, where it becomes the smallest number. A sum gains up to
+        // half of its last place; it is exact below the normal numbers.
+        let gain = 1.0 + pow2(-(self.wire.format.precision as i32));
+        let largest = 4.0 * ranks as f64 / least * gain.powf(ranks as f64);
+        let only_scales = is_power(before) && is_power(after);
+        let normal = 2.0 * most * self.wire.format.min_normal();
+        Limits {
+            finite: if self.param.is_none() { self.wire.limit() / largest } else { -1.0 },
+            normal: if only_scales { normal } else { f64::INFINITY },
+        }
     }
 
     /// Bytes that the busiest rank sends for each element. A partial sum in float32 takes 4 on the wire.

@@ -1,7 +1,9 @@
 //! The order in which each algorithm adds the ranks' gradients, and what it sends.
 //!
-//! Sources: NCCL 2.27 `src/device/all_reduce.h` and `reduce_scatter.h` (ring), `src/graph/trees.cc` (double binary
-//! tree); Thakur et al., "Optimization of Collective Communication Operations in MPICH", 2005 (recursive doubling).
+//! Sources: <https://github.com/NVIDIA/nccl>, `src/device/all_reduce.h` at 0e35f5d, `runRing`: rank r sends chunk
+//! r − 1 first, adds its own to what comes, and has chunk r complete; `src/device/reduce_scatter.h` at 0f900e1, the
+//! same and no further; `src/graph/trees.cc` at 18a07ee, `ncclGetBtree` and `ncclGetDtree`: the double binary tree.
+//! Thakur et al., "Optimization of Collective Communication Operations in MPICH", 2005 (recursive doubling).
 //! Ranks are taken to be neighbours in the order of their numbers; NCCL orders its rings and trees by topology.
 
 /// How the ranks' gradients are brought together.

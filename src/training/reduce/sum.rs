@@ -1,19 +1,32 @@
-//! Adds the gradients of ranks in an order, rounded as a [`Case`] says, and exactly.
+//! Adds the gradients of ranks in an order, rounded as a [`Case`] says.
 
 use super::case::{Accumulate, Case};
 use super::order::Token;
-use crate::cast::fast::{Kernel, Level, run};
+use crate::cast::fast::Level;
 use crate::training::Stored;
+use crate::training::stored::{Range, Rounds, run_rounding, run_unrounded};
 
 /// Buffers for the sums of one piece.
 #[derive(Debug, Default)]
 pub struct Adder {
     /// What each recorded rank contributes.
     contributions: Vec<Vec<f32>>,
-    stack: Vec<Vec<f32>>,
+    /// What a backward pass made of a rank's.
+    made: Vec<f32>,
+    stack: Vec<Operand>,
     /// Buffers that are not in use.
     spare: Vec<Vec<f32>>,
     result: Vec<f32>,
+    /// What is known of all that is rounded.
+    range: Range,
+}
+
+/// What is to be added.
+#[derive(Debug)]
+enum Operand {
+    /// The contribution of this recorded rank.
+    Rank(usize),
+    Sum(Vec<f32>),
 }
 
 impl Adder {
@@ -27,13 +40,42 @@ impl Adder {
         scale: f32,
         inputs: &[&[f32]],
     ) -> u64 {
-        self.contributions.resize(inputs.len(), Vec::new());
+        self.contribute_in(Range::Any, level, case, ranks, scale, inputs)
+    }
+
+    /// The same where something is known of all that is rounded.
+    pub(super) fn contribute_in(
+        &mut self,
+        range: Range,
+        level: Level,
+        case: &Case,
+        ranks: usize,
+        scale: f32,
+        inputs: &[&[f32]],
+    ) -> u64 {
+        self.range = range;
+        let Self { contributions, made: buffer, .. } = self;
+        contributions.resize(inputs.len(), Vec::new());
         let (before, _) = case.divide.factors(ranks);
+        let (wire, division) = (case.wire, Division::by(before));
         let mut lost = 0;
-        for (values, out) in inputs.iter().zip(&mut self.contributions) {
-            out.resize(values.len(), 0.0);
-            let (param, wire) = (case.param, case.wire);
-            lost += run(level, Contribute { param, wire, scale, before, values, out });
+        for (gradients, out) in inputs.iter().zip(contributions) {
+            out.resize(gradients.len(), 0.0);
+            if range == Range::Normal && (scale / before).is_normal() {
+                // What is divided is a number of the format still.
+                let scale = scale / before;
+                run_rounding(level, &wire, range, Make { stored: &wire, scale, gradients, made: out });
+                continue;
+            }
+            let (mut values, mut factor) = (*gradients, scale);
+            if let Some(param) = &case.param {
+                buffer.resize(gradients.len(), 0.0);
+                let made = Make { stored: param, scale, gradients, made: &mut *buffer };
+                run_rounding(level, param, Range::Any, made);
+                (values, factor) = (buffer.as_slice(), 1.0);
+            }
+            let sent = Contribute { wire: &wire, scale: factor, division, gradients, values, out };
+            lost += u64::from(run_rounding(level, &wire, range, sent));
         }
         lost
     }
@@ -48,186 +90,178 @@ impl Adder {
         order: &[Token],
         recorded: impl Fn(usize) -> usize,
     ) -> &[f32] {
-        let stored = match case.accumulate {
-            Accumulate::Same => Some(case.wire),
-            Accumulate::Float32 => None,
-        };
-        let mut position = 0;
-        while let Some(token) = order.get(position) {
-            position += 1;
+        for token in order {
             match *token {
-                Token::Rank(rank) => {
-                    let values = &self.contributions[recorded(rank)];
-                    if let (Some(Token::Add), Some(sum)) = (order.get(position), self.stack.last_mut()) {
-                        position += 1;
-                        add(level, stored.as_ref(), sum, values);
-                    } else {
-                        let mut top = self.spare.pop().unwrap_or_default();
-                        top.clear();
-                        top.extend_from_slice(values);
-                        self.stack.push(top);
-                    }
-                }
-                Token::Add => {
-                    if let (Some(top), Some(sum)) = (self.stack.pop(), self.stack.last_mut()) {
-                        add(level, stored.as_ref(), sum, &top);
-                        self.spare.push(top);
-                    }
-                }
+                Token::Rank(rank) => self.stack.push(Operand::Rank(recorded(rank))),
+                Token::Add => self.add(level, case),
             }
         }
-        let (_, after) = case.divide.factors(ranks);
-        self.result.clear();
-        if let Some(sum) = self.stack.pop() {
-            self.result.extend_from_slice(&sum);
-            self.spare.push(sum);
+        match self.stack.pop() {
+            Some(Operand::Sum(sum)) => self.spare.push(std::mem::replace(&mut self.result, sum)),
+            Some(Operand::Rank(rank)) => self.result.clone_from(&self.contributions[rank]),
+            None => self.result.clear(),
         }
-        run(level, Finish { wire: case.wire, after, values: &mut self.result });
+        let (_, after) = case.divide.factors(ranks);
+        // Sums in the format are rounded already.
+        if case.accumulate == Accumulate::Float32 || after != 1.0 {
+            let (wire, division) = (&case.wire, Division::by(after));
+            let finish = Finish { wire, division, values: &mut self.result };
+            run_rounding(level, wire, self.range, finish);
+        }
         &self.result
+    }
+
+    /// Puts the sum of the upper two in their place.
+    fn add(&mut self, level: Level, case: &Case) {
+        let Self { contributions, stack, spare, .. } = self;
+        let (Some(second), Some(first)) = (stack.pop(), stack.pop()) else { return };
+        let mut sum = spare.pop().unwrap_or_default();
+        let [a, b] = [&first, &second].map(|operand| match operand {
+            Operand::Rank(rank) => &contributions[*rank],
+            Operand::Sum(sum) => sum,
+        });
+        sum.resize(a.len(), 0.0);
+        let add = Add { stored: &case.wire, first: a, second: b, sum: &mut sum };
+        match case.accumulate {
+            Accumulate::Same => run_rounding(level, &case.wire, self.range, add),
+            Accumulate::Float32 => run_unrounded(level, add),
+        }
+        for operand in [first, second] {
+            if let Operand::Sum(free) = operand {
+                spare.push(free);
+            }
+        }
+        stack.push(Operand::Sum(sum));
     }
 }
 
-fn add(level: Level, stored: Option<&Stored>, sum: &mut [f32], values: &[f32]) {
-    match stored {
-        Some(stored) => run(level, AddRounded { stored: *stored, sum, values }),
-        None => run(level, Add { sum, values }),
+/// A division of float32.
+#[derive(Clone, Copy)]
+enum Division {
+    /// By 1.
+    None,
+    /// By a power of two, whose inverse this is: the product with it is the quotient.
+    Times(f32),
+    By(f32),
+}
+
+impl Division {
+    fn by(divisor: f32) -> Self {
+        let inverse = 1.0 / divisor;
+        let fraction = |x: f32| x.to_bits() << 9;
+        match divisor {
+            1.0 => Self::None,
+            _ if inverse.is_normal() && fraction(divisor) == 0 && fraction(inverse) == 0 => {
+                Self::Times(inverse)
+            }
+            _ => Self::By(divisor),
+        }
+    }
+}
+
+/// Gradients in a format.
+struct Make<'a> {
+    stored: &'a Stored,
+    scale: f32,
+    gradients: &'a [f32],
+    made: &'a mut [f32],
+}
+
+impl Rounds for Make<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<const KIND: u8>(self) {
+        let stored = *self.stored;
+        for (x, made) in self.gradients.iter().zip(self.made) {
+            *made = stored.round_as::<KIND>(x * self.scale);
+        }
     }
 }
 
 struct Contribute<'a> {
-    param: Option<Stored>,
-    wire: Stored,
+    wire: &'a Stored,
     scale: f32,
-    before: f32,
+    division: Division,
+    /// What is not to be lost.
+    gradients: &'a [f32],
     values: &'a [f32],
     out: &'a mut [f32],
 }
 
-impl Kernel for Contribute<'_> {
-    type Out = u64;
-
-    /// The frameworks cast first and divide in the format.
+impl Contribute<'_> {
     #[inline(always)]
-    fn run(self) -> u64 {
-        let Self { param, wire, scale, before, values, out } = self;
-        let mut lost = 0_u64;
-        for (x, out) in values.iter().zip(out) {
-            let mut q = x * scale;
-            if let Some(param) = param {
-                q = param.round(q);
-            }
-            q = wire.round(q);
-            if before != 1.0 {
-                q = wire.round(q / before);
-            }
-            lost += u64::from((*x != 0.0) & (q == 0.0));
-            *out = q;
+    fn each(self, send: impl Fn(f32) -> f32) -> u32 {
+        let mut lost = 0;
+        for ((g, x), out) in self.gradients.iter().zip(self.values).zip(self.out) {
+            let sent = send(x * self.scale);
+            lost += u32::from((*g != 0.0) & (sent == 0.0));
+            *out = sent;
         }
         lost
     }
 }
 
-struct AddRounded<'a> {
-    stored: Stored,
-    sum: &'a mut [f32],
-    values: &'a [f32],
-}
+impl Rounds for Contribute<'_> {
+    /// How many nonzero gradients became zero.
+    type Out = u32;
 
-impl Kernel for AddRounded<'_> {
-    type Out = ();
-
+    /// The frameworks cast first and divide in the format.
     #[inline(always)]
-    fn run(self) {
-        let stored = self.stored;
-        for (sum, x) in self.sum.iter_mut().zip(self.values) {
-            *sum = stored.round(*sum + x);
+    fn run<const KIND: u8>(self) -> u32 {
+        let wire = *self.wire;
+        let round = |x| wire.round_as::<KIND>(x);
+        match self.division {
+            Division::None => self.each(round),
+            Division::Times(inverse) => self.each(|x| round(round(x) * inverse)),
+            Division::By(divisor) => self.each(|x| round(round(x) / divisor)),
         }
     }
 }
 
 struct Add<'a> {
+    stored: &'a Stored,
+    first: &'a [f32],
+    second: &'a [f32],
     sum: &'a mut [f32],
-    values: &'a [f32],
 }
 
-impl Kernel for Add<'_> {
+impl Rounds for Add<'_> {
     type Out = ();
 
     #[inline(always)]
-    fn run(self) {
-        for (sum, x) in self.sum.iter_mut().zip(self.values) {
-            *sum += x;
+    fn run<const KIND: u8>(self) {
+        let stored = *self.stored;
+        for ((a, b), sum) in self.first.iter().zip(self.second).zip(self.sum) {
+            *sum = stored.round_as::<KIND>(a + b);
         }
     }
 }
 
 struct Finish<'a> {
-    wire: Stored,
-    after: f32,
+    wire: &'a Stored,
+    division: Division,
     values: &'a mut [f32],
 }
 
-impl Kernel for Finish<'_> {
+impl Finish<'_> {
+    #[inline(always)]
+    fn each(self, finish: impl Fn(f32) -> f32) {
+        self.values.iter_mut().for_each(|x| *x = finish(*x));
+    }
+}
+
+impl Rounds for Finish<'_> {
     type Out = ();
 
     #[inline(always)]
-    fn run(self) {
-        for x in self.values {
-            *x = self.wire.round(*x);
-            if self.after != 1.0 {
-                *x = self.wire.round(*x / self.after);
-            }
-        }
-    }
-}
-
-/// A sum of float32 in two float64: what an addition loses is kept (Knuth's two-sum), so that the error is below
-/// 2^-100 of the sum of magnitudes for any number of ranks there is.
-#[derive(Debug, Default)]
-pub struct ExactSum {
-    sum: Vec<f64>,
-    lost: Vec<f64>,
-}
-
-impl ExactSum {
-    /// Starts anew, with `length` sums of nothing.
-    pub fn clear(&mut self, length: usize) {
-        for buffer in [&mut self.sum, &mut self.lost] {
-            buffer.clear();
-            buffer.resize(length, 0.0);
-        }
-    }
-
-    /// Adds `times` · `values`, the product being exact for up to 2^29 times.
-    pub fn add(&mut self, level: Level, times: f64, values: &[f32]) {
-        run(level, TwoSum { times, values, sum: &mut self.sum, lost: &mut self.lost });
-    }
-
-    /// Writes the sums divided by `ranks`, rounded once to float64 and once more by the division.
-    pub fn mean(&self, ranks: usize, mean: &mut Vec<f64>) {
-        mean.clear();
-        mean.extend(self.sum.iter().zip(&self.lost).map(|(sum, lost)| (sum + lost) / ranks as f64));
-    }
-}
-
-struct TwoSum<'a> {
-    times: f64,
-    values: &'a [f32],
-    sum: &'a mut [f64],
-    lost: &'a mut [f64],
-}
-
-impl Kernel for TwoSum<'_> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for ((x, sum), lost) in self.values.iter().zip(self.sum).zip(self.lost) {
-            let x = f64::from(*x) * self.times;
-            let new = *sum + x;
-            let back = new - *sum;
-            *lost += (*sum - (new - back)) + (x - back);
-            *sum = new;
+    fn run<const KIND: u8>(self) {
+        let wire = *self.wire;
+        let round = |x| wire.round_as::<KIND>(x);
+        match self.division {
+            Division::None => self.each(round),
+            Division::Times(inverse) => self.each(|x| round(round(x) * inverse)),
+            Division::By(divisor) => self.each(|x| round(round(x) / divisor)),
         }
     }
 }

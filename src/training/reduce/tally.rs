@@ -1,5 +1,6 @@
 //! The error of means.
 
+use super::exact::{LANES, Means};
 use crate::cast::fast::{Kernel, Level, run};
 
 /// Counts and sums over elements. Elements whose mean became Inf or NaN are counted and left out of the sums.
@@ -45,10 +46,99 @@ impl ErrorTally {
     pub(super) fn compare(&mut self, level: Level, computed: &[f32], exact: &[f64], scale: f32) {
         self.merge(&run(level, Compare { computed, exact, per_scale: 1.0 / f64::from(scale) }));
     }
+
+    /// The tally of the means of a whole piece.
+    pub(super) fn of_piece(level: Level, computed: &[f32], exact: &Means, scale: f32) -> Self {
+        let per_scale = 1.0 / f64::from(scale);
+        let found = run(level, CompareFinite { computed, exact: &exact.mean, per_scale });
+        // Finite means have a finite sum, as their squares are far from the largest number.
+        if !found.error_squares.is_finite() {
+            return run(level, Compare { computed, exact: &exact.mean, per_scale });
+        }
+        Self {
+            elements: computed.len() as u64,
+            nonzero: exact.nonzero,
+            overflow: 0,
+            flushed: match found.zeros {
+                0 => 0,
+                _ => run(level, Flushed { computed, exact: &exact.mean }),
+            },
+            lost: 0,
+            squares: exact.squares,
+            error_squares: found.error_squares,
+            max_error: found.max_error,
+        }
+    }
 }
 
-/// Elements that have sums of their own, so that they can be added at once.
-const LANES: usize = 16;
+/// What [`CompareFinite`] finds.
+struct FoundFinite {
+    /// Computed means that are zero.
+    zeros: u32,
+    error_squares: f64,
+    max_error: f64,
+}
+
+/// Counts means of zero that are not exactly that.
+struct Flushed<'a> {
+    computed: &'a [f32],
+    exact: &'a [f64],
+}
+
+impl Kernel for Flushed<'_> {
+    type Out = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let pairs = self.computed.iter().zip(self.exact);
+        pairs.map(|(y, x)| u64::from((*y == 0.0) & (*x != 0.0))).sum()
+    }
+}
+
+/// The figures of computed means that are all finite.
+struct CompareFinite<'a> {
+    computed: &'a [f32],
+    exact: &'a [f64],
+    per_scale: f64,
+}
+
+impl CompareFinite<'_> {
+    #[inline(always)]
+    fn each(self, unscale: impl Fn(f64) -> f64) -> FoundFinite {
+        let zeros = self.computed.iter().map(|y| u32::from(*y == 0.0)).sum();
+        let (mut errors, mut largest) = ([0.0_f64; LANES], [0.0_f64; LANES]);
+        let mut one = |lane: usize, computed: f32, exact: f64| {
+            let error = (unscale(computed.into()) - exact).abs();
+            errors[lane] += error * error;
+            largest[lane] = if error > largest[lane] { error } else { largest[lane] };
+        };
+        let (computed, computed_rest) = self.computed.as_chunks::<LANES>();
+        let (exact, exact_rest) = self.exact.as_chunks::<LANES>();
+        for (computed, exact) in computed.iter().zip(exact) {
+            for lane in 0..LANES {
+                one(lane, computed[lane], exact[lane]);
+            }
+        }
+        for (lane, (computed, exact)) in computed_rest.iter().zip(exact_rest).enumerate() {
+            one(lane, *computed, *exact);
+        }
+        FoundFinite {
+            zeros,
+            error_squares: errors.iter().sum(),
+            max_error: largest.iter().copied().fold(0.0, f64::max),
+        }
+    }
+}
+
+impl Kernel for CompareFinite<'_> {
+    type Out = FoundFinite;
+
+    #[inline(always)]
+    fn run(self) -> FoundFinite {
+        let per_scale = self.per_scale;
+        if per_scale == 1.0 { self.each(|mean| mean) } else { self.each(|mean| mean * per_scale) }
+    }
+}
 
 struct Compare<'a> {
     computed: &'a [f32],

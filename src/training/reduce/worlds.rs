@@ -2,8 +2,9 @@
 
 use super::accumulate::chunk_of;
 use super::case::Case;
+use super::exact::ExactSum;
 use super::order::Token;
-use super::sum::{Adder, ExactSum};
+use super::sum::Adder;
 use super::tally::ErrorTally;
 use crate::cast::fast::Level;
 use crate::cast::philox::{Place, random};

@@ -2,14 +2,15 @@
 
 use super::ratios::Ratios;
 use super::rule::{Rule, Step};
-use super::store::{Kept, Start, Way};
-use super::tally::{Expected, Tally, changes};
+use super::store::{Kept, PieceStep, Round, Stepped, Way};
+use super::tally::{LANES, Outcomes, Tally, Wanted, changes};
 use crate::cast::fast::{Kernel, Level, run};
 use crate::cast::philox::{Place, fill};
 use crate::error::{Error, Result};
 use crate::format::FormatSpec;
 use crate::stats::{AccumulateTogether, Merge};
 use crate::tensor::Chunk;
+use crate::training::stored::{Range, run_rounding};
 use crate::training::{Extremes, Stored};
 
 /// Elements that all steps are taken for before the next: what is needed of them stays in the first caches.
@@ -50,6 +51,11 @@ impl UpdatePlan {
     /// Numbers of steps after which the change is compared: powers of two, and the number asked for.
     pub fn marks(&self) -> &[u64] {
         &self.marks
+    }
+
+    /// The least of the formats' largest numbers.
+    fn least_largest(&self) -> f32 {
+        self.formats.iter().map(|stored| stored.format.max_finite() as f32).fold(f32::MAX, f32::min)
     }
 
     /// The ways that format number `format` is kept in.
@@ -124,8 +130,10 @@ struct Scratch {
     inputs: Vec<Vec<f32>>,
     increments: Vec<f64>,
     start: Vec<f32>,
-    wanted: Vec<f64>,
-    ulps: Vec<f32>,
+    stepped: Vec<f32>,
+    wanted: Wanted,
+    outcomes: Outcomes,
+    kept: Vec<Kept>,
     random: Vec<u32>,
     bins: Vec<u16>,
 }
@@ -156,61 +164,62 @@ impl<'a> UpdateAccumulator<'a> {
         }
     }
 
-    /// Counts what no optimizer takes a step with.
-    fn check(&mut self, first: u64, inputs: &[&[f32]]) {
+    /// Counts what no optimizer takes a step with; the largest magnitude of the weights if there is nothing.
+    fn check(&mut self, first: u64, inputs: &[&[f32]]) -> Option<f32> {
         self.nonfinite.resize(inputs.len(), None);
-        let level = self.plan.level;
-        for (values, found) in inputs.iter().zip(&mut self.nonfinite) {
-            if !Extremes::of(level, values).are_finite() {
+        let all: Vec<Extremes> = inputs.iter().map(|values| Extremes::of(self.plan.level, values)).collect();
+        for ((extremes, values), found) in all.iter().zip(inputs).zip(&mut self.nonfinite) {
+            if !extremes.are_finite() {
                 note(found, first, values, |x| !x.is_finite());
             }
         }
-        if let (Rule::Adam { .. }, Some(second)) = (self.step.rule, inputs.last())
-            && Extremes::of(level, second).have_negative()
+        if let (Rule::Adam { .. }, Some((second, extremes))) = (self.step.rule, inputs.last().zip(all.last()))
+            && extremes.have_negative()
         {
             note(&mut self.negative, first, second, |x| x < 0.0);
         }
+        let is_clean = self.nonfinite.iter().all(Option::is_none) && self.negative.is_none();
+        all.first().filter(|_| is_clean).map(|weights| weights.amax())
     }
 
-    fn piece(&mut self, first: u64, inputs: &[&[f32]]) {
+    /// Takes all steps of weights of a magnitude up to `amax`, the first `used` of them being the tensor's.
+    fn piece(&mut self, first: u64, inputs: &[&[f32]], used: usize, amax: f32) {
         let Self { plan, step, stream, updates, scratch, .. } = self;
-        let Scratch { increments, start, wanted, ulps, random, bins, .. } = scratch;
+        let Scratch { increments, start, stepped, wanted, outcomes, kept, random, bins, .. } = scratch;
         let (level, decay) = (plan.level, step.decay());
         let weights = inputs[0];
         let length = weights.len();
-        updates.elements += length as u64;
-        for buffer in [&mut *increments, &mut *wanted] {
-            buffer.resize(length, 0.0);
-        }
+        updates.elements += used as u64;
+        increments.resize(length, 0.0);
         start.resize(length, 0.0);
-        ulps.resize(length, 0.0);
+        stepped.resize(length, 0.0);
         random.resize(length, 0);
         step.increments(level, weights, &inputs[1..], increments);
+        increments[used..].fill(0.0);
+        let last = plan.marks.last().copied().unwrap_or(1);
+        // What is wanted of one step without decay is the same in all formats.
+        let is_shared = decay == 1.0 && last == 1 && amax <= plan.least_largest();
         let own = increments.as_slice();
         let mut usable;
         // The step that `random` is for.
         let mut drawn = 0;
         for (number, (stored, found)) in plan.formats.iter().zip(&mut updates.formats).enumerate() {
-            run(level, Start { stored, weights, start });
+            run_rounding(level, stored, Range::Any, Round { stored, values: weights, out: start });
             let largest = stored.format.max_finite() as f32;
-            let overflow = weights.iter().zip(&*start).filter(|(w, q)| !q.is_finite() || w.abs() > largest);
-            let overflow = overflow.count() as u64;
             let mut increments = own;
-            if overflow > 0 {
+            if amax > largest {
                 // Such a weight is no number of the format: it takes no part.
-                found.overflow += overflow;
                 usable = own.to_vec();
                 for ((q, w), d) in start.iter_mut().zip(weights).zip(&mut usable) {
-                    if !q.is_finite() || w.abs() > largest {
+                    if w.abs() > largest {
+                        found.overflow += 1;
                         (*q, *d) = (0.0, 0.0);
                     }
                 }
                 increments = &usable;
             }
-            wanted.fill(0.0);
-            let mut kept: Vec<Kept> = plan.ways(number).iter().map(|&way| Kept::new(way)).collect();
-            kept.iter_mut().for_each(|kept| kept.start(start));
-            let last = plan.marks.last().copied().unwrap_or(1);
+            kept.resize_with(plan.ways(number).len(), Kept::default);
+            kept.iter_mut().zip(plan.ways(number)).for_each(|(kept, way)| kept.way = *way);
             let mut mark = 0;
             for taken in 1..=last {
                 if number > 0 && drawn != taken {
@@ -219,21 +228,29 @@ impl<'a> UpdateAccumulator<'a> {
                     run(level, Random { seed, place, random });
                     drawn = taken;
                 }
-                for kept in &mut kept {
-                    kept.step(level, stored, decay, increments, random);
+                let step = PieceStep { level, stored, decay, increments, random };
+                if taken == 1 {
+                    run(level, Stepped { decay, increments, now: start, stepped });
+                    kept.iter_mut().for_each(|kept| kept.first(step, start, stepped));
+                } else {
+                    kept.iter_mut().for_each(|kept| kept.next(step, stepped));
                 }
-                run(level, Want { decay, increments, start, wanted });
+                if !is_shared || number == 0 {
+                    wanted.advance(level, taken == 1, decay, increments, start);
+                }
                 if plan.marks[mark] != taken {
                     continue;
                 }
+                if !is_shared || number == 0 {
+                    wanted.describe(level);
+                }
                 if taken == 1 {
-                    run(level, Ulps { stored, start, ulps });
-                    found.ratios.observe(level, wanted, ulps, bins);
+                    found.ratios.observe(level, stored, &wanted.changes, start, bins);
                 }
                 for (kept, (_, tallies)) in kept.iter().zip(&mut found.ways) {
                     let Some(tally) = tallies.get_mut(mark) else { continue };
                     tally.merge(&if kept.way == Way::Expected {
-                        Expected { stored, start, decay, increments, wanted }.tally(level)
+                        outcomes.changes(level, stored, start, stepped, wanted)
                     } else {
                         changes(level, start, &kept.now, &kept.lost, wanted)
                     });
@@ -275,46 +292,6 @@ impl Kernel for Random<'_> {
     }
 }
 
-/// The change that is wanted after one more step: not as a difference of weights, in which small updates would be
-/// lost.
-struct Want<'a> {
-    decay: f32,
-    increments: &'a [f64],
-    start: &'a [f32],
-    wanted: &'a mut [f64],
-}
-
-impl Kernel for Want<'_> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let decay = f64::from(self.decay);
-        let shrink = decay - 1.0;
-        for ((change, d), w) in self.wanted.iter_mut().zip(self.increments).zip(self.start) {
-            *change = decay * *change + (shrink * f64::from(*w) + d);
-        }
-    }
-}
-
-struct Ulps<'a> {
-    stored: &'a Stored,
-    start: &'a [f32],
-    ulps: &'a mut [f32],
-}
-
-impl Kernel for Ulps<'_> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let stored = *self.stored;
-        for (start, ulp) in self.start.iter().zip(self.ulps) {
-            *ulp = stored.ulp(*start);
-        }
-    }
-}
-
 impl AccumulateTogether for UpdateAccumulator<'_> {
     fn observe(&mut self, first: u64, chunks: &[Chunk<'_>]) {
         // float64 weights are trained in float64; what is asked about them is their float32.
@@ -334,13 +311,19 @@ impl AccumulateTogether for UpdateAccumulator<'_> {
                 Chunk::F64(_) => narrow,
             })
             .collect();
-        self.check(first, &inputs);
-        if self.nonfinite.iter().all(Option::is_none) && self.negative.is_none() {
-            let length = inputs.iter().map(|values| values.len()).min().unwrap_or(0);
-            for at in (0..length).step_by(PIECE) {
-                let end = length.min(at + PIECE);
-                let piece: Vec<&[f32]> = inputs.iter().map(|values| &values[at..end]).collect();
-                self.piece(first + at as u64, &piece);
+        let length = inputs.iter().map(|values| values.len()).min().unwrap_or(0);
+        for at in (0..length).step_by(PIECE) {
+            let end = length.min(at + PIECE);
+            let piece: Vec<&[f32]> = inputs.iter().map(|values| &values[at..end]).collect();
+            let Some(amax) = self.check(first + at as u64, &piece) else { continue };
+            if piece[0].len().is_multiple_of(LANES) {
+                self.piece(first + at as u64, &piece, end - at, amax);
+            } else {
+                let zeros = [0.0; LANES];
+                let filled_up = |values: &&[f32]| [values, &zeros[values.len() % LANES..]].concat();
+                let piece: Vec<Vec<f32>> = piece.iter().map(filled_up).collect();
+                let piece: Vec<&[f32]> = piece.iter().map(Vec::as_slice).collect();
+                self.piece(first + at as u64, &piece, end - at, amax);
             }
         }
         self.scratch.inputs = narrowed;

@@ -1,6 +1,7 @@
 //! How large updates are beside the spacing of the numbers that weights are kept in.
 
 use crate::cast::fast::{Kernel, Level, run};
+use crate::training::Stored;
 
 /// Bins an octave.
 const PER_OCTAVE: u32 = 32;
@@ -10,6 +11,8 @@ const HIGHEST: i32 = 32;
 const BINS: usize = (HIGHEST - LOWEST) as usize * PER_OCTAVE as usize;
 /// Bins of elements that count for nothing, behind the others.
 const NONE: u16 = BINS as u16;
+/// A power of two, so that a mask makes every place valid.
+const PLACES: usize = 1 << 12;
 
 /// Counts of |update| / ulp(weight) in bins of a 32nd of an octave.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,18 +24,24 @@ pub struct Ratios {
 
 impl Default for Ratios {
     fn default() -> Self {
-        Self { first: 0, counts: vec![0; BINS + 1] }
+        Self { first: 0, counts: vec![0; PLACES] }
     }
 }
 
 impl Ratios {
-    /// Counts the updates of one piece, the spacing at each weight being `ulps`; those of zero are left out.
-    pub(super) fn observe(&mut self, level: Level, wanted: &[f64], ulps: &[f32], bins: &mut Vec<u16>) {
-        bins.clear();
+    /// Counts the updates of one piece of weights; those of zero are left out.
+    pub(super) fn observe(
+        &mut self,
+        level: Level,
+        stored: &Stored,
+        wanted: &[f64],
+        weights: &[f32],
+        bins: &mut Vec<u16>,
+    ) {
         bins.resize(wanted.len(), NONE);
-        run(level, Bin { wanted, ulps, bins });
-        for bin in bins {
-            self.counts[usize::from(*bin)] += 1;
+        run(level, Bin { stored, wanted, weights, bins });
+        if let Some(counts) = self.counts.first_chunk_mut::<PLACES>() {
+            bins.iter().for_each(|bin| counts[usize::from(*bin) % PLACES] += 1);
         }
     }
 
@@ -111,8 +120,9 @@ impl Ratios {
 }
 
 struct Bin<'a> {
+    stored: &'a Stored,
     wanted: &'a [f64],
-    ulps: &'a [f32],
+    weights: &'a [f32],
     bins: &'a mut [u16],
 }
 
@@ -121,11 +131,12 @@ impl Kernel for Bin<'_> {
 
     #[inline(always)]
     fn run(self) {
-        // Exponent and the first five bits of the significand of a float32, as one integer.
-        let lowest = (127 + LOWEST) * PER_OCTAVE as i32;
-        for ((wanted, ulp), bin) in self.wanted.iter().zip(self.ulps).zip(self.bins) {
-            let ratio = wanted.abs() as f32 / *ulp;
-            let place = ((ratio.to_bits() >> 18) as i32 - lowest).clamp(0, BINS as i32 - 1);
+        let stored = *self.stored;
+        for ((wanted, w), bin) in self.wanted.iter().zip(self.weights).zip(self.bins) {
+            // Exponent and the first five bits of the significand, as one integer: an ulp is a power of two.
+            let place = (wanted.abs().to_bits() >> 47) as i32;
+            let lowest = (1023 + LOWEST + stored.ulp_log2(*w)) * PER_OCTAVE as i32;
+            let place = (place - lowest).clamp(0, BINS as i32 - 1);
             *bin = if *wanted == 0.0 { NONE } else { place as u16 };
         }
     }

@@ -5,11 +5,13 @@
 
 use crate::cast::fast::{Kernel, Level, run};
 use crate::training::Stored;
+use crate::training::stored::{Range, Rounds, run_rounding};
 
 /// How weights are kept between steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
     /// In the format, each result rounded to nearest even.
+    #[default]
     Nearest,
     /// In the format, each result rounded stochastically: what it does on average, in closed form.
     Expected,
@@ -43,66 +45,84 @@ pub fn step(stored: &Stored, w: f32, decay: f32, increment: f64) -> f32 {
 
 /// c·w + d in float32: the product is rounded, as a multiplication of its own.
 #[inline(always)]
-pub(super) fn stepped(w: f32, decay: f32, increment: f64) -> f32 {
+fn stepped(w: f32, decay: f32, increment: f64) -> f32 {
     (f64::from(decay * w) + increment) as f32
 }
 
-/// Rounds weights to the format.
-pub(super) struct Start<'a> {
-    pub(super) stored: &'a Stored,
-    pub(super) weights: &'a [f32],
-    pub(super) start: &'a mut [f32],
+/// c·w + d in float32, before it is rounded to the format.
+pub(super) struct Stepped<'a> {
+    pub(super) decay: f32,
+    pub(super) increments: &'a [f64],
+    pub(super) now: &'a [f32],
+    pub(super) stepped: &'a mut [f32],
 }
 
-impl Kernel for Start<'_> {
+impl Kernel for Stepped<'_> {
     type Out = ();
 
     #[inline(always)]
     fn run(self) {
-        let stored = *self.stored;
-        for (w, start) in self.weights.iter().zip(self.start) {
-            *start = stored.round(*w);
+        for ((w, d), stepped) in self.now.iter().zip(self.increments).zip(self.stepped) {
+            *stepped = self::stepped(*w, self.decay, *d);
         }
     }
 }
 
+/// A step of all weights of a piece.
+#[derive(Clone, Copy)]
+pub(super) struct PieceStep<'a> {
+    pub(super) level: Level,
+    pub(super) stored: &'a Stored,
+    pub(super) decay: f32,
+    pub(super) increments: &'a [f64],
+    /// The bits of each element for stochastic rounding.
+    pub(super) random: &'a [u32],
+}
+
 /// The weights of a piece of a tensor, kept in one way.
+#[derive(Default)]
 pub(super) struct Kept {
     pub(super) way: Way,
     pub(super) now: Vec<f32>,
-    /// What rounding took away so far, of [`Way::Kahan`].
+    /// What rounding took away so far, of [`Way::Kahan`]; empty for the others.
     pub(super) lost: Vec<f32>,
 }
 
 impl Kept {
-    pub(super) fn new(way: Way) -> Self {
-        Self { way, now: Vec::new(), lost: Vec::new() }
-    }
-
-    pub(super) fn start(&mut self, start: &[f32]) {
-        self.now.clear();
-        self.now.extend_from_slice(start);
+    /// Takes the first step from `start`, which is `stepped` before it is rounded.
+    pub(super) fn first(&mut self, step: PieceStep<'_>, start: &[f32], stepped: &[f32]) {
+        self.now.resize(start.len(), 0.0);
+        self.lost.clear();
         if self.way == Way::Kahan {
-            self.lost.clear();
+            self.now.copy_from_slice(start);
             self.lost.resize(start.len(), 0.0);
         }
+        self.round(step, stepped);
     }
 
-    /// Takes the step. `random` has the bits of each element for stochastic rounding.
-    pub(super) fn step(
-        &mut self,
-        level: Level,
-        stored: &Stored,
-        decay: f32,
-        increments: &[f64],
-        random: &[u32],
-    ) {
+    /// Takes one more step; `stepped` is room for the weights before they are rounded.
+    pub(super) fn next(&mut self, step: PieceStep<'_>, stepped: &mut [f32]) {
+        let PieceStep { level, decay, increments, .. } = step;
+        if matches!(self.way, Way::Nearest | Way::Stochastic) {
+            run(level, Stepped { decay, increments, now: &self.now, stepped });
+        }
+        self.round(step, stepped);
+    }
+
+    fn round(&mut self, step: PieceStep<'_>, stepped: &[f32]) {
+        let PieceStep { level, stored, decay, increments, random } = step;
         let now = self.now.as_mut_slice();
         match self.way {
-            Way::Nearest => run(level, StepNearest { stored, decay, increments, now }),
-            Way::Stochastic => run(level, StepStochastic { stored, decay, increments, random, now }),
+            Way::Nearest => {
+                run_rounding(level, stored, Range::Any, Round { stored, values: stepped, out: now });
+            }
+            Way::Stochastic => {
+                let draw = RoundStochastically { stored, values: stepped, random, out: now };
+                run_rounding(level, stored, Range::Any, draw);
+            }
             Way::Kahan => {
-                run(level, StepKahan { stored, decay, increments, now, lost: &mut self.lost });
+                let kahan = StepKahan { stored, decay, increments, now, lost: &mut self.lost };
+                run_rounding(level, stored, Range::Any, kahan);
             }
             // Has no state: it is computed from the start.
             Way::Expected => {}
@@ -110,41 +130,40 @@ impl Kept {
     }
 }
 
-struct StepNearest<'a> {
-    stored: &'a Stored,
-    decay: f32,
-    increments: &'a [f64],
-    now: &'a mut [f32],
+/// Rounds to nearest even.
+pub(super) struct Round<'a> {
+    pub(super) stored: &'a Stored,
+    pub(super) values: &'a [f32],
+    pub(super) out: &'a mut [f32],
 }
 
-impl Kernel for StepNearest<'_> {
+impl Rounds for Round<'_> {
     type Out = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<const KIND: u8>(self) {
         let stored = *self.stored;
-        for (w, d) in self.now.iter_mut().zip(self.increments) {
-            *w = step(&stored, *w, self.decay, *d);
+        for (x, out) in self.values.iter().zip(self.out) {
+            *out = stored.round_as::<KIND>(*x);
         }
     }
 }
 
-struct StepStochastic<'a> {
+struct RoundStochastically<'a> {
     stored: &'a Stored,
-    decay: f32,
-    increments: &'a [f64],
+    values: &'a [f32],
     random: &'a [u32],
-    now: &'a mut [f32],
+    out: &'a mut [f32],
 }
 
-impl Kernel for StepStochastic<'_> {
+impl Rounds for RoundStochastically<'_> {
     type Out = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<const KIND: u8>(self) {
         let stored = *self.stored;
-        for ((w, d), random) in self.now.iter_mut().zip(self.increments).zip(self.random) {
-            *w = stored.round_stochastically(stepped(*w, self.decay, *d), *random);
+        for ((x, random), out) in self.values.iter().zip(self.random).zip(self.out) {
+            *out = stored.round_stochastically_as::<KIND>(*x, *random);
         }
     }
 }
@@ -157,19 +176,30 @@ struct StepKahan<'a> {
     lost: &'a mut [f32],
 }
 
-impl Kernel for StepKahan<'_> {
+impl StepKahan<'_> {
+    /// `change` gives what is to be added to a weight, of its increment.
+    #[inline(always)]
+    fn each<const KIND: u8>(self, change: impl Fn(f32, f64) -> f64) {
+        let stored = *self.stored;
+        for ((w, lost), d) in self.now.iter_mut().zip(self.lost).zip(self.increments) {
+            let wanted = stored.round_as::<KIND>(*lost + change(*w, *d) as f32);
+            let new = stored.round_as::<KIND>(*w + wanted);
+            *lost = stored.round_as::<KIND>(wanted + (*w - new));
+            *w = new;
+        }
+    }
+}
+
+impl Rounds for StepKahan<'_> {
     type Out = ();
 
     #[inline(always)]
-    fn run(self) {
-        let stored = *self.stored;
+    fn run<const KIND: u8>(self) {
         let shrink = f64::from(self.decay) - 1.0;
-        for ((w, lost), d) in self.now.iter_mut().zip(self.lost).zip(self.increments) {
-            let change = (shrink * f64::from(*w) + d) as f32;
-            let wanted = stored.round(*lost + change);
-            let new = stored.round(*w + wanted);
-            *lost = stored.round(wanted + (*w - new));
-            *w = new;
+        if shrink == 0.0 {
+            self.each::<KIND>(|_, d| d);
+        } else {
+            self.each::<KIND>(|w, d| shrink * f64::from(w) + d);
         }
     }
 }
