@@ -140,13 +140,32 @@ fn what_a_trace_cannot_tell_is_refused() {
         (&["fp8", trace, GPT], "traces (.csv, .tsv, .jsonl, TensorBoard) and dumps are not read together"),
         (&["fp8", trace, "--unscale", "2"], "--unscale is for dumps, not for traces"),
         (&["fp8", GPT, "--column", "scale=x"], "--column is for traces, not for dumps"),
-        (&["fp8", trace, "--steps", "5000.."], "no magnitude at a step of --steps 5000.."),
+        (
+            &["fp8", trace, "--steps", "5000.."],
+            "gradscaler_cnn_default.csv: has no magnitude at a step of --steps 5000..",
+        ),
         (&["fp8", "nowhere.csv"], "nowhere.csv: cannot open the file"),
     ] {
         let (said, code) = run(arguments);
         assert_eq!(code, 2, "{arguments:?}");
         assert!(said.as_str().unwrap().contains(sentence), "{said}");
     }
+    // Each step is told to be of the file that has it; of a step in both the larger counts.
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a.csv", "b.csv"].map(|name| folder.path().join(name).display().to_string());
+    std::fs::write(&paths[0], "step,amax:w,amax:v\n0,1,7\n1,2,7\n").unwrap();
+    std::fs::write(&paths[1], "step,amax:w\n1,4\n2,8\n").unwrap();
+    let (report, code) = run(&["fp8", &paths[0], &paths[1], "--recipe", "delayed"]);
+    let rows = report["tensors"].as_array().unwrap();
+    let told: Vec<_> = rows
+        .iter()
+        .map(|row| (row["name"].as_str().unwrap(), row["input"].clone(), row["amax"].clone()))
+        .collect();
+    let wanted = [("w", 0, 1.0), ("w", 1, 4.0), ("w", 1, 8.0), ("v", 0, 7.0), ("v", 0, 7.0)];
+    assert_eq!(code, 0);
+    assert_eq!(told, wanted.map(|(name, input, amax)| (name, input.into(), amax.into())));
+    assert_eq!((&report["inputs"][0]["tensors"], &report["inputs"][1]["tensors"]), (&2.into(), &1.into()));
+
     let (report, code) = run(&["fp8", trace, "--steps", "0..9", "--role", "activation"]);
     assert_eq!((code, report["tensors"].as_array().unwrap().len()), (0, 10));
     assert_eq!(report["tensors"][3]["recipes"][0]["format"], "e4m3fn:tensor");

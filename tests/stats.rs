@@ -107,6 +107,13 @@ fn same(plans: &[CastPlan], a: &TensorStats, b: &TensorStats) {
 fn engines_equal_the_definition(values: &[f32], scale: f32) {
     let (engines, definition) = plans(scale);
     let reference = run(definition, values, 0);
+    // Without casts the stored values have an engine of their own.
+    let stored = StatsPlan::new(Vec::new());
+    for level in Level::ALL {
+        let stored = StatsPlan::new(Vec::new()).at_level(level);
+        same_source(&run(&stored, values, u64::MAX).source, &reference.source);
+    }
+    same_source(&run_split(&stored, values, 0, values.len() / 3).source, &reference.source);
     // The definition of the source statistics, too, is one element at a time.
     let mut source = SourceStats::default();
     values.iter().for_each(|&x| source.observe(x.into(), 1));

@@ -210,7 +210,7 @@ fn plans(shape: &[u64], scale: f32) -> Vec<BlockPlan> {
 }
 
 const SHAPES: &[&[u64]] =
-    &[&[7, 33], &[1, 5], &[130, 257], &[], &[0, 3], &[3, 4, 50], &[1000], &[5, 3, 2, 3]];
+    &[&[7, 33], &[1, 5], &[130, 257], &[], &[0, 3], &[3, 4, 50], &[1000], &[5, 3, 2, 3], &[5, 256], &[9, 48]];
 
 /// Values on limits and ties, of widely different size from place to place, with zeros in between.
 pub(super) fn values(random: &mut Random, count: usize, kind: usize) -> Vec<f32> {

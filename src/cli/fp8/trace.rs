@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use regex::Regex;
+
 use super::args::Fp8Args;
 use super::{Outcome, Outputs, options};
 use crate::cli::simulate::refuse;
@@ -12,7 +14,7 @@ use crate::pipeline::{Fp8Plan, replay_magnitudes};
 use crate::report::fp8::{Cell, Fp8Report, Origin};
 use crate::report::histogram::{Input, Place};
 use crate::scaler::fp8::Role;
-use crate::scaler::trace::{Evidence, Join, read};
+use crate::scaler::trace::{Evidence, Join, Magnitude, read};
 use crate::stats::SourceStats;
 
 /// Extensions of traces; TensorBoard's event files are told by their names.
@@ -45,43 +47,45 @@ pub(super) fn run(args: Fp8Args, mut plan: Fp8Plan, outputs: Outputs) -> Result<
             "a trace has no values, only their largest magnitudes: other recipes are left out".to_owned(),
         );
     }
-    let any = regex::Regex::new("$^").map_err(|error| Error::new(error.to_string()))?;
-    let mut join = Join::new(find("float32")?, any, Evidence::Magnitudes).remembering();
-    for path in paths {
-        let said = read(path, &args.column, &mut join)?;
+    let mut report = Fp8Report::new(&plan.recipes, options(&args));
+    let mut series: Vec<Series> = Vec::new();
+    for (input, path) in paths.iter().enumerate() {
+        let (found, said) = magnitudes(path, &args)?;
         notices.extend(said.into_iter().map(|notice| format!("{}: {notice}", path.display())));
-    }
-    let (names, magnitudes) = join.into_magnitudes();
-    let steps = args.input.steps.as_ref();
-    let mut series: BTreeMap<Option<u32>, BTreeMap<u64, f32>> = BTreeMap::new();
-    for magnitude in magnitudes {
-        if steps.is_none_or(|steps| steps.contain(magnitude.step)) {
-            let amax = series.entry(magnitude.tensor).or_default().entry(magnitude.step).or_insert(0.0);
-            *amax = amax.max(magnitude.amax as f32);
+        report.inputs.push(Input::new(path.display().to_string(), Vec::new()));
+        report.inputs[input].tensors = found.len() as u64;
+        for (name, steps) in found {
+            let number = series.iter().position(|known| known.name == name).unwrap_or_else(|| {
+                series.push(Series { name, steps: BTreeMap::new() });
+                series.len() - 1
+            });
+            for (step, amax) in steps {
+                let known = series[number].steps.entry(step).or_insert((amax, input));
+                if amax > known.0 {
+                    *known = (amax, input);
+                }
+            }
         }
     }
     if series.is_empty() {
-        return Err(Error::new(match steps {
-            Some(steps) => format!("the trace has no magnitude at a step of --steps {}", steps.text()),
-            None => "the trace has no magnitudes: grad_amax or amax:TENSOR".to_owned(),
-        }));
+        let error = Error::new(match &args.input.steps {
+            Some(steps) => format!("has no magnitude at a step of --steps {}", steps.text()),
+            None => "has no magnitudes: grad_amax or amax:TENSOR".to_owned(),
+        });
+        return Err(error.in_file(&paths[0]));
     }
 
-    let mut report = Fp8Report::new(&plan.recipes, options(&args));
-    report.inputs = paths.iter().map(|path| Input::new(path.display().to_string(), Vec::new())).collect();
     // The columns of traces are those of gradients.
     let role = args.roles.role.unwrap_or(Role::Gradient);
-    for (number, (tensor, amaxes)) in series.into_iter().enumerate() {
-        // Without a tensor's name the column says what it is of.
-        let name = tensor.and_then(|tensor| names.get(tensor as usize)).map_or("amax", String::as_str);
-        let all: Vec<f32> = amaxes.values().copied().collect();
-        for ((&step, &amax), casts) in amaxes.iter().zip(replay_magnitudes(role, &all, &plan)) {
+    for (number, Series { name, steps }) in series.into_iter().enumerate() {
+        let all: Vec<f32> = steps.values().map(|(amax, _)| *amax).collect();
+        for ((step, (amax, input)), casts) in steps.into_iter().zip(replay_magnitudes(role, &all, &plan)) {
             let cells = plan.recipes.iter().zip(&casts).map(|(recipe, cast)| {
                 Cell::new(recipe.name, &cast.spec, cast.scale, cast.moment.as_ref(), None)
             });
-            let place = Place { name: name.to_owned(), step: Some(step), ranks: Vec::new() };
+            let place = Place { name: name.clone(), step: Some(step), ranks: Vec::new() };
             let amax = amax.is_finite().then_some(f64::from(amax));
-            let origin = Origin { input: 0, series: number, place, role: role.name(), info: None, amax };
+            let origin = Origin { input, series: number, place, role: role.name(), info: None, amax };
             report.push(origin, &SourceStats::default(), cells.collect(), &vec![None; casts.len()]);
         }
     }
@@ -90,4 +94,35 @@ pub(super) fn run(args: Fp8Args, mut plan: Fp8Plan, outputs: Outputs) -> Result<
     report.notices = notices;
     outputs.write(&report, Fp8Report::terminal)?;
     Ok(Outcome::Done)
+}
+
+/// A tensor over all files.
+struct Series {
+    name: String,
+    /// By step the largest magnitude, and the number of the file that has it.
+    steps: BTreeMap<u64, (f32, usize)>,
+}
+
+/// A tensor's largest magnitudes by step, of one file.
+type Found = Vec<(String, BTreeMap<u64, f32>)>;
+
+/// The magnitudes of each tensor in a trace, and what is to be said beside them.
+fn magnitudes(path: &Path, args: &Fp8Args) -> Result<(Found, Vec<String>)> {
+    let none = Regex::new("$^").map_err(|error| Error::new(error.to_string()))?;
+    let mut join = Join::new(find("float32")?, none, Evidence::Magnitudes).remembering();
+    let said = read(path, &args.column, &mut join)?;
+    let (names, magnitudes) = join.into_magnitudes();
+    let mut by_tensor: BTreeMap<Option<u32>, BTreeMap<u64, f32>> = BTreeMap::new();
+    for Magnitude { step, tensor, amax } in magnitudes {
+        if args.input.steps.as_ref().is_none_or(|steps| steps.contain(step)) {
+            let known = by_tensor.entry(tensor).or_default().entry(step).or_insert(0.0);
+            *known = known.max(amax as f32);
+        }
+    }
+    // Without a tensor's name the column says what it is of.
+    let name = |tensor: Option<u32>| tensor.and_then(|tensor| names.get(tensor as usize));
+    let found = by_tensor.into_iter();
+    let found =
+        found.map(|(tensor, steps)| (name(tensor).map_or_else(|| "amax".to_owned(), String::clone), steps));
+    Ok((found.collect(), said))
 }

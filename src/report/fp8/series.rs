@@ -17,22 +17,24 @@ struct Line<'a> {
     saturates: u64,
     stale: u64,
     frozen: u64,
-    /// The most that a magnitude is beyond the range, and that range lies idle, in bits.
+    /// The most that a magnitude is beyond the range in the one, and that range lies idle in the other, in bits.
     beyond: f64,
     idle: f64,
 }
 
 impl Line<'_> {
     fn add(&mut self, cell: &Cell) {
-        let has = |name: &str| u64::from(cell.events.iter().any(|event| event.event == name));
+        let has = |name: &str| cell.events.iter().any(|event| event.event == name);
+        let bits = cell.bits_off.map_or(0.0, |bits| bits.0);
         self.steps += 1;
-        self.saturates += has("saturates");
-        self.stale += has("stale");
-        self.frozen += has("frozen");
-        // The first scale says nothing about the recipe.
-        if let Some(bits) = cell.bits_off.filter(|_| has("start") == 0) {
-            self.beyond = self.beyond.max(-bits.0);
-            self.idle = self.idle.max(bits.0);
+        self.frozen += u64::from(has("frozen"));
+        if has("saturates") {
+            self.saturates += 1;
+            self.beyond = self.beyond.max(-bits);
+        }
+        if has("stale") {
+            self.stale += 1;
+            self.idle = self.idle.max(bits);
         }
     }
 }

@@ -95,6 +95,21 @@ impl Kernel for Flushed<'_> {
     }
 }
 
+/// Calls `one` for each computed mean and the exact one beside it, with the lane whose sums it is added to.
+#[inline(always)]
+fn in_lanes(computed: &[f32], exact: &[f64], mut one: impl FnMut(usize, f32, f64)) {
+    let (computed, computed_rest) = computed.as_chunks::<LANES>();
+    let (exact, exact_rest) = exact.as_chunks::<LANES>();
+    for (computed, exact) in computed.iter().zip(exact) {
+        for lane in 0..LANES {
+            one(lane, computed[lane], exact[lane]);
+        }
+    }
+    for (lane, (computed, exact)) in computed_rest.iter().zip(exact_rest).enumerate() {
+        one(lane, *computed, *exact);
+    }
+}
+
 /// The figures of computed means that are all finite.
 struct CompareFinite<'a> {
     computed: &'a [f32],
@@ -107,21 +122,12 @@ impl CompareFinite<'_> {
     fn each(self, unscale: impl Fn(f64) -> f64) -> FoundFinite {
         let zeros = self.computed.iter().map(|y| u32::from(*y == 0.0)).sum();
         let (mut errors, mut largest) = ([0.0_f64; LANES], [0.0_f64; LANES]);
-        let mut one = |lane: usize, computed: f32, exact: f64| {
+        let one = |lane: usize, computed: f32, exact: f64| {
             let error = (unscale(computed.into()) - exact).abs();
             errors[lane] += error * error;
             largest[lane] = if error > largest[lane] { error } else { largest[lane] };
         };
-        let (computed, computed_rest) = self.computed.as_chunks::<LANES>();
-        let (exact, exact_rest) = self.exact.as_chunks::<LANES>();
-        for (computed, exact) in computed.iter().zip(exact) {
-            for lane in 0..LANES {
-                one(lane, computed[lane], exact[lane]);
-            }
-        }
-        for (lane, (computed, exact)) in computed_rest.iter().zip(exact_rest).enumerate() {
-            one(lane, *computed, *exact);
-        }
+        in_lanes(self.computed, self.exact, one);
         FoundFinite {
             zeros,
             error_squares: errors.iter().sum(),
@@ -153,7 +159,7 @@ impl Kernel for Compare<'_> {
     fn run(self) -> ErrorTally {
         let (mut squares, mut errors, mut largest) = ([0.0_f64; LANES], [0.0_f64; LANES], [0.0_f64; LANES]);
         let (mut nonzero, mut overflow, mut flushed) = ([0_u32; LANES], [0_u32; LANES], [0_u32; LANES]);
-        let mut one = |lane: usize, computed: f32, exact: f64| {
+        let one = |lane: usize, computed: f32, exact: f64| {
             let finite = computed.is_finite();
             let y = if finite { f64::from(computed) * self.per_scale } else { exact };
             let error = (y - exact).abs();
@@ -164,16 +170,7 @@ impl Kernel for Compare<'_> {
             errors[lane] += error * error;
             largest[lane] = if error > largest[lane] { error } else { largest[lane] };
         };
-        let (computed, computed_rest) = self.computed.as_chunks::<LANES>();
-        let (exact, exact_rest) = self.exact.as_chunks::<LANES>();
-        for (computed, exact) in computed.iter().zip(exact) {
-            for lane in 0..LANES {
-                one(lane, computed[lane], exact[lane]);
-            }
-        }
-        for (lane, (computed, exact)) in computed_rest.iter().zip(exact_rest).enumerate() {
-            one(lane, *computed, *exact);
-        }
+        in_lanes(self.computed, self.exact, one);
         let count = |lanes: [u32; LANES]| lanes.iter().map(|&n| u64::from(n)).sum();
         ErrorTally {
             elements: self.computed.len().min(self.exact.len()) as u64,
