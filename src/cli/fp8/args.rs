@@ -75,19 +75,23 @@ impl RoleArgs {
 
 const DEFINITIONS: &str = "\
 Definitions:
-  scale       what values are multiplied by: x_stored = round(x·scale), which is round(x / s) with
-              s = scale_inv = 1/scale
-  underflow   x is finite and nonzero, but is stored as zero; % of the finite nonzero values
-  saturated   x is finite, but x·scale rounds beyond the largest number, which is stored in its place
+  scale       what values are multiplied by: x_stored = round(x·scale), which
+              is round(x / s) with s = scale_inv = 1/scale
+  underflow   x is finite and nonzero, but is stored as zero; % of the finite
+              nonzero values
+  saturated   x is finite, but x·scale rounds beyond the largest number, which
+              is stored in its place
   SQNR        20·log10(‖x‖ / ‖x − what comes back‖) in dB
-  bits off    log2(scale that the step's own amax gives / scale used): above 0 range lies idle
+  bits off    log2(scale that the step's own amax gives / scale used): above 0
+              range lies idle
   stale       the delayed scale is at least a bit too small
   frozen      an Inf or NaN in the history keeps the delayed scale as it is
 
-Blocks at the end of a row or column are smaller. A scalar and a tensor of one dimension are one row.
-A series is the same tensor in files of several steps; the recorded steps are taken for consecutive ones. Traces
-(.csv, .tsv, .jsonl, TensorBoard) with a column amax:NAME a tensor are enough for delayed scaling; they are taken
-for those of gradients.
+Blocks at the end of a row or column are smaller. A scalar and a tensor of one
+dimension are one row. A series is the same tensor in files of several steps;
+the recorded steps are taken for consecutive ones. Traces (.csv, .tsv, .jsonl,
+TensorBoard) with a column amax:NAME a tensor are enough for delayed scaling;
+they are taken for those of gradients.
 
 Exit code: 0 done, 2 wrong usage or something that could not be read.";
 
